@@ -78,8 +78,9 @@ class Answer:
     def problem_with(self, result: ExerciseResult) -> str:
         """What is wrong with the result of this answer; empty when it came out as it should."""
         if self.passes and result.status is not Status.PASSED:
-            first = next((check.message for check in result.checks if not check.passed), result.message)
-            return f"is {result.status.value}: {first}"
+            refused = (check.message for check in result.checks if not check.passed)
+            why = next(refused, result.message) if result.status is Status.WRONG else result.message
+            return f"is {result.status.value}: {why}"
         if not self.passes and result.status is Status.PASSED:
             return "passes"
         if self.mistake is not None and result.mistake != self.mistake:
@@ -148,7 +149,8 @@ def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
     names = {check.name for check in exercise.checks} | {RAISED, None}
     for answer in answers.every:
         if answer.check not in names:
-            yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there"
+            there = ", ".join(check.name for check in exercise.checks)
+            yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there: {there}"
         if answer.violates is not None and not _is_in_contract(answer.violates, contract):
             yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or a rule"
 

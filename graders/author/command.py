@@ -22,18 +22,21 @@ def new(
     topic: Annotated[
         str | None, typer.Option("--topic", help="The topic of a lesson that does not exist yet, for example doubling.")
     ] = None,
+    arguments: Annotated[
+        str, typer.Option("--args", help="The arguments of its function, for example 'module, limit'.")
+    ] = "x",
 ) -> int:
     """Create the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
 
     [bold]Example[/]
 
-    hookwork new 20-double-grad --topic doubling
+    hookwork new 20-double-grad --topic doubling --args t
     """
     from graders.author.skeleton import new_exercise
     from graders.core.terminal import output_terminal
 
     out = output_terminal()
-    for file in new_exercise(key, topic):
+    for file in new_exercise(key, topic, arguments):
         out.say(f"written: {file}")
     out.say(f"To see what is still missing: hookwork build --check {key[:2]}")
     return ExitCode.FINE
@@ -66,6 +69,7 @@ def build(
         from graders.author import build as building
         from graders.author import prove
         from graders.author.mutate import score
+        from graders.author.places import is_meant
     except ModuleNotFoundError:
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
@@ -90,11 +94,11 @@ def build(
             complain(problem)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
     chosen = tuple(
-        lesson for lesson in course.lesson_stems() if not lessons or any(lesson.startswith(part) for part in lessons)
+        lesson for lesson in course.lesson_stems() if not lessons or any(is_meant(lesson, name) for name in lessons)
     )
     if not chosen:
         raise course.UnknownLesson(
-            f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
+            f"There is no lesson {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
         )
     if check:
         for problem in prove.prove_lessons(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):

@@ -34,6 +34,11 @@ def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) ->
     )
 
 
+def is_meant(lesson: str, name: str) -> bool:
+    """Whether this is the lesson's number ("3" or "03"), or the beginning of its stem."""
+    return int(name) == int(lesson[:2]) if name.isdecimal() else lesson.startswith(name)
+
+
 def find_todos(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
     """What an author still has to write for a lesson: sentences with the file, the line and what belongs there."""
     folders = (root / "graders" / "exercises" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -63,12 +63,20 @@ def prove_lessons(
             for lesson in lessons
         }
         for lesson, jobs in work.items():
-            yield from dict.fromkeys(problem for job in jobs for problem in job.result())
+            yield from once_each(problem for job in jobs for problem in job.result())
             report(
                 f"{lesson}: notebooks as built, {len(course.lesson_exercises(lesson))} exercises on {len(seeds)} seeds"
             )
     yield from lesson_run_problems(lessons)
     report("every lesson run from top to bottom and marked")
+
+
+def once_each(problems: Iterable[str]) -> Iterable[str]:
+    """The problems without those that only tell the same of another seed, or with another program."""
+    found: dict[str, str] = {}
+    for problem in problems:
+        found.setdefault(re.sub(r", seed \d+", "", problem.partition("\n")[0]), problem)
+    return found.values()
 
 
 def prove_notebooks(lesson: str) -> list[str]:

@@ -28,6 +28,10 @@ SAME_WORDS = 60
 """Two exceptions are the same if so many characters of their texts agree."""
 LEAST_SHARE = 0.95
 """The share of an exercise's programs that have to show what they say; of a few programs, all but one."""
+_LEFT_OUT = (
+    "\nIs a line of the story missing above? One whose value is not shown is left out; a call that has to stay stands "
+    "alone: `model(x)`, not `y = model(x)`"
+)
 
 
 def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: list[Inputs]) -> Iterator[str]:
@@ -80,7 +84,7 @@ def program_problem(refusal: Refusal, wrong: Mapping[str, Any], right: Mapping[s
     if refusal.expected is not MISSING and not _alike(by_right, refusal.expected):
         return f"{told}after a right answer it shows {by_right}"
     if refusal.seen is not MISSING and not _alike(by_wrong, refusal.seen):
-        return f"{told}it shows {by_wrong}"
+        return f"{told}it shows {by_wrong}{_LEFT_OUT}"
     return f"{told}it shows the same after a right answer" if _alike(by_wrong, by_right) else ""
 
 

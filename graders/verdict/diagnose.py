@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise, Inputs
+from graders.core.expect import Seen
 from graders.core.explanations import (
     Explanation,
     Findings,
@@ -58,6 +59,8 @@ def diagnose_answer(
     circumstance = explain_by_circumstance(exercise.cases, cases)
     if circumstance:
         return Findings((circumstance,), (failing[0],), frozenset(failing[1:]))
+    if failing[0] == next(iter(differences)) and _shows_at_once(differences[failing[0]], outcomes, failing[0]):
+        return found  # nothing is known to be right before that
     observation = explain_by_observation([one for one in differences[failing[0]] if one])
     return replace(found, causes=(observation,), evidence=(failing[0],)) if observation else found
 
@@ -68,6 +71,16 @@ def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[s
     return replace(
         found, causes=(*found.causes, cause), evidence=(*found.evidence, check), follows=found.follows | also
     )
+
+
+def _shows_at_once(differences: Sequence[Difference | None], outcomes: Sequence[Outcome], check: str) -> bool:
+    """Whether the first observation of this check differs already, in some case."""
+    for one, outcome in zip(differences, outcomes):
+        names = (outcome.seen or Seen(None))[check].keys
+        met = [name for name in names if one and one.where.startswith(name)]
+        if met and max(met, key=len) == names[0]:
+            return True
+    return False
 
 
 def _cause_of(differences: Sequence[Difference]) -> Explanation | None:

@@ -43,7 +43,8 @@ def test_a_quote_stands_in_the_contract_or_in_a_rule() -> None:
 def test_a_check_that_is_not_there_is_named() -> None:
     answers = Answers((Answer("an answer", "", check="test_something"),))
     assert list(unfounded_quotes(EXERCISE, answers)) == [
-        "90-scale-sum: an answer names the check test_something, which is not there"
+        "90-scale-sum: an answer names the check test_something, which is not there: "
+        "test_the_sum_is_right, test_the_gradient_is_right, test_no_hook_is_left"
     ]
 
 
@@ -81,6 +82,18 @@ def test_a_wrong_answer_is_refused_by_the_check_that_it_names(
     check: str | None, found: ExerciseResult, problem: str
 ) -> None:
     assert Answer("wrong", "", check=check).problem_with(found) == problem
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (result(Status.PASSED), ""),
+        (result(Status.WRONG, "no hook is left"), "is wrong: because"),
+        (result(Status.RAISED, "the sum is right"), "is raised: a message"),
+    ],
+)
+def test_of_a_right_answer_that_does_not_pass_the_reason_is_told(found: ExerciseResult, problem: str) -> None:
+    assert Answer("right", "", passes=True).problem_with(found) == problem
 
 
 def test_an_answer_may_be_another_one_with_places_changed() -> None:

@@ -164,11 +164,12 @@ def test_the_score_is_of_those_that_are_wrong() -> None:
 def test_exercises_are_chosen_by_key_or_lesson_and_parts_by_their_remainder() -> None:
     assert choose_keys(["01-branch"]) == ["01-branch-grads"]
     assert choose_keys(["01"]) == list(course.exercise_keys(course.find_lesson("1")))
+    assert choose_keys(["0"]) == list(course.exercise_keys("00_three_hooks"))
     assert "01-branch-grads" in choose_keys([])
     assert parse_part("326/40") == (6, 40)
     with pytest.raises(HookworkError, match="--part is K/N"):
         parse_part("a/b")
-    with pytest.raises(HookworkError, match="No lesson and no key starts with 77"):
+    with pytest.raises(HookworkError, match="There is no lesson and no key 77"):
         choose_keys(["77"])
 
 

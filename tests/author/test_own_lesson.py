@@ -51,7 +51,7 @@ def test_following_the_page_makes_a_lesson_that_holds(tmp_path: Path) -> None:
     for name in ("graders", "solutions", "lessons", "tests/answers"):
         shutil.copytree(ROOT / name, course / name, ignore=left_out)
     shutil.copy(ROOT / "pyproject.toml", course)
-    made = hookwork(course, "new", "20-double-grad", "--topic", "doubling")
+    made = hookwork(course, "new", "20-double-grad", "--topic", "doubling", "--args", "t")
     assert made.returncode == 0, made.stdout + made.stderr
     # What was made is in order, and what is missing is told.
     subprocess.run([sys.executable, "-m", "ruff", "check", "-q", "."], cwd=course, check=True)
@@ -65,6 +65,9 @@ def test_following_the_page_makes_a_lesson_that_holds(tmp_path: Path) -> None:
         (course / path).write_text(text)
     built = hookwork(course, "build", "20")
     assert built.returncode == 0, built.stdout + built.stderr
-    proved = hookwork(course, "build", "--check", "20", "--seeds", "5")  # one for each of the parts of a proof
+    proved = hookwork(course, "build", "--check", "20")
     assert proved.returncode == 0, proved.stdout + proved.stderr
     assert "The course holds." in proved.stdout
+    for option in ("--mutate", "--ablate"):
+        tried = hookwork(course, "build", option, "20")
+        assert (tried.returncode, tried.stderr) == (0, "")

@@ -82,4 +82,4 @@ def test_a_mistake_that_shows_something_else_the_second_time() -> None:
 def test_what_does_not_depend_on_the_seed() -> None:
     constant = made(numbers=2.0)
     (problem,) = seed_independent_cases(constant, draws_by_seed(constant, range(2)))
-    assert problem == "99-made, case 0: a right answer shows the same for the seeds 0 and 1"
+    assert problem == "99-made: a right answer shows the same for every seed in case 0, {'dtype': 'float32'}"

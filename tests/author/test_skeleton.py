@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.author.places import exercise_files, find_todos
+from graders.author.places import exercise_files, find_todos, is_meant
 from graders.author.skeleton import new_exercise
 from graders.core import course
 from graders.core.exercise import Exercise
@@ -26,6 +26,15 @@ def test_a_key_leads_to_its_three_files(exercise: Exercise) -> None:
     assert f'"{exercise.key}",' in found.grader.read_text()
     assert "RIGHT" in names_of(found.answers)
     assert exercise.key in exercise_cells(found.source.read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("0", ["00_three", "00_more"]), ("1", ["01_where"]), ("10", ["10_maps"]), ("01_w", ["01_where"]), ("9", [])],
+)
+def test_a_lesson_is_meant_by_its_number_or_the_beginning_of_its_stem(name: str, meant: list[str]) -> None:
+    lessons = ["00_three", "00_more", "01_where", "10_maps", "11_leaks"]
+    assert [lesson for lesson in lessons if is_meant(lesson, name)] == meant
 
 
 @pytest.mark.parametrize("lesson", course.lesson_stems())
@@ -75,7 +84,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
-    written = [str(file.relative_to(clone)) for file in new_exercise("20-double-grad", "doubling", clone)]
+    written = [str(file.relative_to(clone)) for file in new_exercise("20-double-grad", "doubling", root=clone)]
     assert written == [
         GRADER,
         ANSWERS,
@@ -102,7 +111,7 @@ def exercise_cells_with_marks(source: str) -> str:
 
 
 def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> None:
-    new_exercise("20-double-grad", "doubling", clone)
+    new_exercise("20-double-grad", "doubling", root=clone)
     told = list(find_todos("20_doubling", clone))
     assert f"{SOURCE}, line 2: still to be written: what it is about" in told
     assert f"{GRADER}, line 14: still to be written: what the learner makes, in a few words" in told
@@ -113,10 +122,27 @@ def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> No
     assert list(find_todos("20_doubling", clone)) == []
 
 
+def test_the_function_has_its_own_arguments_everywhere(clone: Path) -> None:
+    new_exercise("20-double-grad", "doubling", "module, limit", clone)
+    assert "def double_grad(module, limit):\n" in (clone / SOURCE).read_text()
+    assert (clone / ANSWERS).read_text().count("def double_grad(module, limit):\n") == 2
+    assert "    limit = draw.number(-3, 3)\n    result = call(module, limit)\n" in (clone / STORIES).read_text()
+    grader = (clone / GRADER).read_text()
+    assert ">>> double_grad(torch.tensor([1.0]), 2.0)\n" in grader
+    assert "def reference(module, limit):\n" in grader
+
+
+@pytest.mark.parametrize("arguments", ["", "a,", "a b", "a, a", "a, lambda", "a=1", "*a"])
+def test_arguments_are_names(clone: Path, arguments: str) -> None:
+    with pytest.raises(SourceError, match="does not name the arguments of a function: it looks like 'module, limit'"):
+        new_exercise("20-double-grad", "doubling", arguments, clone)
+    assert list(clone.iterdir()) == [clone / "pyproject.toml"]
+
+
 def test_an_exercise_joins_its_lesson_before_the_recap(clone: Path) -> None:
-    new_exercise("20-double-grad", "doubling", clone)
+    new_exercise("20-double-grad", "doubling", root=clone)
     before = (clone / SOURCE).read_text()
-    written = new_exercise("20-halve-grad", None, clone)
+    written = new_exercise("20-halve-grad", None, root=clone)
     assert [file.name for file in written] == ["test_halve_grad.py", "halve_grad.py", "halve_grad.py", "20_doubling.py"]
     after = (clone / SOURCE).read_text()
     assert list(exercise_cells(after)) == ["20-double-grad", "20-halve-grad"]
@@ -126,10 +152,10 @@ def test_an_exercise_joins_its_lesson_before_the_recap(clone: Path) -> None:
 
 
 def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) -> None:
-    new_exercise("20-double-grad", "doubling", clone)
+    new_exercise("20-double-grad", "doubling", root=clone)
     (clone / SOURCE).write_text("# %% [markdown]\n# # Lesson 20. Doubling\n")
     (clone / "graders/exercises/lesson_20_doubling/test_double_grad.py").unlink()
-    new_exercise("20-halve-grad", None, clone)
+    new_exercise("20-halve-grad", None, root=clone)
     assert (clone / SOURCE).read_text().endswith("    return 2 * x.detach()\n    ### END SOLUTION\n")
 
 
@@ -148,14 +174,14 @@ def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) ->
 def test_what_cannot_be_made_is_said_and_nothing_is_written(
     clone: Path, key: str, topic: str | None, message: str
 ) -> None:
-    new_exercise("20-double-grad", "doubling", clone)
+    new_exercise("20-double-grad", "doubling", root=clone)
     (clone / "tests/answers/lesson_20_doubling/taken.py").touch()
     before = sorted(clone.rglob("*"))
     with pytest.raises(SourceError, match=message):
-        new_exercise(key, topic, clone)
+        new_exercise(key, topic, root=clone)
     assert sorted(clone.rglob("*")) == before
 
 
 def test_an_installed_course_is_not_written_into(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="written in a clone of the course"):
-        new_exercise("20-double-grad", "doubling", tmp_path)
+        new_exercise("20-double-grad", "doubling", root=tmp_path)

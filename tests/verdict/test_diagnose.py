@@ -19,13 +19,17 @@ from tests.sample import SCALE_SUM
 
 WRONG = Difference(Kind.VALUE, "total", "", "1", "2")
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
+LATER = Difference(Kind.VALUE, "the result of a later call", "", "1", "2")
 NOTHING = Difference(Kind.MISSING, "the result", "", "a tensor", "None")
 CHANGED = Difference(Kind.CHANGED, note="the values of `x` changed")
 GRAPH = Difference(Kind.GRAPH, "total", note="it has a graph")
 
 
 def found(
-    differences: Sequence[Sequence[Difference | None]], cases: Sequence[dict[str, Any]] = (), mistake: str | None = None
+    differences: Sequence[Sequence[Difference | None]],
+    cases: Sequence[dict[str, Any]] = (),
+    mistake: str | None = None,
+    seen: Any = 1,
 ) -> tuple[str, ...]:
     """The ids of what explains these differences, where the exercise itself recognises `mistake`."""
     exercise = dataclasses.replace(
@@ -33,7 +37,7 @@ def found(
     )
     count = len(differences)
     by_check = {check.sentence: met for check, met in zip(SCALE_SUM.checks, zip(*differences))}
-    findings = diagnose_answer(exercise, [{}] * count, [Outcome(seen=Seen(1))] * count, by_check)
+    findings = diagnose_answer(exercise, [{}] * count, [Outcome(seen=Seen(seen))] * count, by_check)
     return tuple(cause.id for cause in findings.causes)
 
 
@@ -61,6 +65,14 @@ def test_or_the_circumstances_in_which_it_fails() -> None:
     cases = [{"mode": "train"}, {"mode": "eval"}, {"mode": "train"}]
     assert found([[None], [WRONG], [None]], cases) == ("only-in-training",)
     assert found([[None], [WRONG], [WRONG]], cases) == ()
+
+
+def test_or_the_circumstance_that_the_observation_names_if_something_before_it_was_right() -> None:
+    later = {"the result of a later call": 2}
+    cause = ("left-from-an-earlier-call",)
+    assert found([[LATER]], seen={"the sum is right": later}) == ()
+    assert found([[LATER]], seen={"the sum is right": {"the result": 1, **later}}) == cause
+    assert found([[None, LATER]], seen={"the gradient is right": later}) == cause
 
 
 def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:

@@ -123,6 +123,14 @@ def test_after_the_answer_it_shows_what_it_says_and_after_a_right_one_the_expect
     assert program_problem(refusal, right(), right()) != ""
 
 
+def test_it_says_why_a_line_may_be_missing_from_a_program_that_does_not_show_the_difference() -> None:
+    refusal = refusing.Refusal("it counts", "the number", "print(count())\n", expected=1, seen=2)
+    told = program_problem(refusal, {"count": lambda: 1}, {"count": lambda: 1})
+    assert told.startswith(
+        "has a program that does not show it:\nprint(count())\nit shows 1\nIs a line of the story missing"
+    )
+
+
 NET = """
 class GuardedNet(torch.nn.Module):
     def __init__(self, body, fc, lo, hi):

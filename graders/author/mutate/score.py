@@ -12,6 +12,7 @@ import torch
 from graders.author.answers import Answers, answers_to
 from graders.author.in_child import run_in_child
 from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
+from graders.author.places import is_meant
 from graders.author.prove import mark_source
 from graders.author.workers import worker_pool
 from graders.core import course
@@ -63,7 +64,7 @@ class Score:
 
 
 def choose_keys(names: Sequence[str]) -> list[str]:
-    """The keys that begin, or whose lessons begin, with one of these names; without names, all keys.
+    """The keys that begin with one of these names, or belong to a lesson that is meant; without names, all keys.
 
     Raises `UnknownLesson` when there are none.
     """
@@ -71,10 +72,10 @@ def choose_keys(names: Sequence[str]) -> list[str]:
     found = [
         key
         for lesson, key in every
-        if not names or any(text.startswith(name) for text in (lesson, key) for name in names)
+        if not names or any(is_meant(lesson, name) or ("-" in name and key.startswith(name)) for name in names)
     ]
     if not found:
-        raise course.UnknownLesson(f"No lesson and no key starts with {' or '.join(names)}")
+        raise course.UnknownLesson(f"There is no lesson and no key {' or '.join(names)}")
     return found
 
 

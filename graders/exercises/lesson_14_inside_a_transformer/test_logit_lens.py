@@ -46,6 +46,7 @@ def lens(model, tokens, **how):
             "an exception comes through and nothing is left": readers.model_raises,
         },
         axes=readers.STREAMS,
+        impossible=[readers.overwrites_nothing],
         made=readers.a_model,
         more=readers.no_more,
     ),

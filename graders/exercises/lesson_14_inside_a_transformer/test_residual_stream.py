@@ -37,6 +37,7 @@ from graders.scenes.stories import read_transformers as readers
             "an exception comes through and nothing is left": readers.model_raises,
         },
         axes=readers.STREAMS,
+        impossible=[readers.overwrites_nothing],
         made=readers.a_model,
         more=readers.no_more,
     ),

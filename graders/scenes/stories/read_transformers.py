@@ -36,6 +36,11 @@ PATTERNS = {
 }
 
 
+def overwrites_nothing(stream: str, blocks: int) -> bool:
+    """With one block, nothing that flows between blocks is written over."""
+    return stream == "in place" and blocks == 1
+
+
 def no_more(case: Any) -> tuple[()]:
     """For `function(model, tokens)`."""
     return ()

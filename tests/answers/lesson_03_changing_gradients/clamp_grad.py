@@ -81,5 +81,6 @@ def clamp_grad(t, lo, hi):
 ]
 
 SURVIVORS = {
+    "almost: grad = torch.where(grad <= lo": "at the bound, the bound is the value",
     "almost: return torch.where(": "at a bound both are the bound",
 }

@@ -115,7 +115,6 @@ def backward_times(model, x, clock):
 ]
 
 SURVIVORS = {
-    "prepend=True: handles.append(module.register_full_backward_pre_hook(start))": "it is the last one without it",
+    "truth for None: if not _for_requires_grad(x, 'grad_fn')": "a copy that has a graph passes the gradient on",
     "condition dropped: given = x.clone()": "a copy that has a graph passes the gradient on",
-    "truth for None: if not x.grad_fn": "a copy that has a graph passes the gradient on",
 }

@@ -132,8 +132,6 @@ WRONG += [
 
 SURVIVORS = {
     "not for all: for _ in _part(range(n), step=-1)": "as many passes",
-    "not for all: for kind in _part(total": "both of them, in the reverse order",
     "prepend=True": "its place among the hooks changes no count",
     "almost: return lambda module, *rest: calls.append(2)": "what is counted are entries",
-    "almost: stack.enter_context(model[0].register_full_backward_hook": "its place among the hooks changes no count",
 }

@@ -105,5 +105,4 @@ SURVIVORS = {
     "almost: y = ": "the order is the same for another product",
     "almost: x = ": "the order is the same for another value",
     "almost: (6 * y)": "the order is the same for another gradient",
-    "truth for None": "the gradient that is looked at is not zero",
 }

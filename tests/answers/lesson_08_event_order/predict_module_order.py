@@ -107,7 +107,6 @@ WRONG += []
 
 SURVIVORS = {
     "a hook that works at times: @_not_the_first_call def": "the first call of all is broken off by an exception",
-    "one global slot: handles": "to remove handles of earlier calls again does nothing",
     "not for all: for kind, (local": "all of them, in the reverse order",
     "almost: layer": "the order is the same for other sizes, and for one layer whose input requires no grad",
     "another method: layer": "the order is the same for another loss",

@@ -183,11 +183,8 @@ WRONG += [
 
 SURVIVORS = {
     "not for all: for kind, register": "all of them, in the reverse order",
-    "clean-up only after an `Exception`: with _not_after_interrupts(tracing": "a generator that is dropped cleans up",
     "lost copy: for name, module in _not_copied": "all of them, in the other order",
     "prepend=True": "one hook of ours is on a module; others may run before it or after it",
-    "almost: handles.extend([module.register_full_backward_hook": "one hook of ours is on a module",
-    "clean-up not after an exception: with _only_when_well(tracing": "a generator that is dropped cleans up, too",
     "not for all: for name, module in _part(": "all of them, in the reverse order",
     "not for all: for what, ": "all of them, in the reverse order",
 }

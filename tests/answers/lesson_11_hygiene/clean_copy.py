@@ -167,7 +167,6 @@ WRONG = [
 SURVIVORS = {
     "lost return: return copy.deepcopy(model).apply(lambda module: _lost(": "`apply` drops what its function returns",
     "not for all: … step=-1": "the order does not matter",
-    "under no_grad": "nothing is computed",
     "lost statement: without module._is_full_backward_hook = None": "the flag may be that of the original",
     "one global slot: held = ": "what is put back are the dicts that the modules have anyway",
 }

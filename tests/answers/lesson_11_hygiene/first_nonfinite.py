@@ -201,17 +201,12 @@ def first_nonfinite(model, x):
 ]
 
 SURVIVORS = {
-    "prepend=True": "nobody replaces inputs, so all pre-hooks see the same",
-    "almost: stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=False))": (
-        "nobody replaces inputs, so all pre-hooks see the same"
-    ),
+    "not for all: for name, module in _part([(name, module)": "their order does not matter",
+    "not for all: handles = [h for n, m in _part([(n, m)": "their order does not matter",
     "a list for a tuple": "only its entries are used",
     "under no_grad": "nothing is asked of the graph",
-    "truth for None": "a module without `__len__` is true",
     "almost: self.name, self.clean = (None, True)": "it is set before each call",
     "one global slot: flags = ": "leaves are not nested: it is written before each call, and read after it",
-    "not for all: for name, module in _part(model.named_modules(), step=-1)": "their order does not matter",
-    "not for all: handles = [h for n, m in _part(model.named_modules(), step=-1)": "their order does not matter",
     "not for all: handles = [h for n, m in model.named_modules() if … in _part(attach(n, m), step=-1)]": (
         "their order does not matter"
     ),
@@ -219,9 +214,6 @@ SURVIVORS = {
         "the first call of all has a bad input, so nothing is to be noted"
     ),
     "a hook that works at times: @_not_the_first_call def pre": "the first call of all, of a leaf that is to blame",
-    "not for all: result.append([n for n in _part(names, step=-1)": "one name fits",
-    "not for all: names.append(next((name for name, other in _part(model.named_modules(), step=-1)": "one name fits",
-    "not for all: if not any((True for _ in _part(module.children(), ": "whether there is one is all that is asked",
     "another method: return isinstance(value, torch.Tensor) and (not math.isfinite(value.detach().mul(0).mean()))": (
         "they differ for a tensor without entries only"
     ),

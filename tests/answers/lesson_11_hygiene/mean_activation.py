@@ -121,8 +121,3 @@ WRONG = [
         ),
     ),
 ]
-
-SURVIVORS = {
-    "one global slot: found = ": "each call writes its mean before it reads it",
-    "under no_grad": "nothing asks for a graph; without one none can be kept",
-}

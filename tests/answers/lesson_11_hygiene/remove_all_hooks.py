@@ -114,7 +114,6 @@ def remove_all_hooks(model):
 
 SURVIVORS = {
     "not for all: … step=-1": "the order does not matter",
-    "not for all: for name, value in _part(vars(module).items()": "the entries at both ends are no hooks",
     "lost statement: without module._is_full_backward_hook = None": "the flag may stay",
     "lost statement: without emptied(module._forward_hooks_with_kwargs)": "options of hooks that are gone do no harm",
 }

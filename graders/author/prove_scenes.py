@@ -83,6 +83,8 @@ def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inp
     Two seeds may show the same by chance, where little is drawn.
     """
     comparison = exercise.comparison
+    if exercise.planted.axes:  # what is planted decides what is right, and each case has another fault
+        return
     for index, (first, *others) in enumerate(zip(*draws.values())):
         shown = [comparison.outcome(None, 0, draw).seen for draw in others]
         if shown and not any(

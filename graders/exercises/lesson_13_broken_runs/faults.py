@@ -13,6 +13,14 @@ from graders.exercises.authoring import Planted, Rng
 LINEAR = "nn.Linear(4, 4)"
 HEAD = "h = self.head(h)"
 RELU_BIAS = "h = self.it(h) + self.body[2].bias / 4"
+NAMES = {
+    "stem": ("stem", "entry", "first"),
+    "body": ("body", "trunk", "blocks"),
+    "it": ("it", "core", "middle"),
+    "tail": ("tail", "neck", "later"),
+    "head": ("head", "top", "last"),
+}
+"""What each part may be called, so that no answer is the same each time."""
 
 
 def in_pairs(assigned: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -61,7 +69,8 @@ class Draft:
         steps = [*self.steps, "return h"] if self.steps[-1] != HEAD else [*self.steps[:-1], "return self.head(h)"]
         net, state = ("Net", "state") if name == "make" else ("Other", "other_state")
         parts = in_pairs([(f"self.{part}", self.parts[part]) for part in rng.shuffled(list(self.parts))])
-        return "\n".join(
+        names = {part: rng.choice(some) for part, some in NAMES.items()}
+        text = "\n".join(
             [
                 f"class {net}(nn.Module):",
                 *("    def __init__(self):", "        super().__init__()", *(f"        {line}" for line in parts)),
@@ -75,6 +84,7 @@ class Draft:
                 "    return model.to(x.dtype)",
             ]
         )
+        return re.sub(rf"\b(self|model)\.({'|'.join(names)})\b", lambda found: f"{found[1]}.{names[found[2]]}", text)
 
 
 Change = Callable[[Draft], None]
@@ -120,9 +130,10 @@ def call_again(net: Draft) -> None:
 
 
 def make_dead(net: Draft) -> None:
-    """A ReLU that outputs only zeros, and another such ReLU behind it."""
-    net.parts |= {"it": "nn.ReLU()", "more": "nn.ReLU()"}
-    net.lines.append("model.body[2].bias.data.fill_(-100.0)")
+    """A ReLU with one channel that fires, behind one that always does, and before another one like it."""
+    net.parts |= {"early": "nn.ReLU()", "it": "nn.ReLU()", "more": "nn.ReLU()"}
+    net.lines += ["model.body[2].bias.data.fill_(-100.0)", "model.body[2].bias.data[1] = 100.0"]
+    net.insert("stem", "h = h + self.early(h * h)")
     net.insert("it", "h = self.more(h)")
 
 

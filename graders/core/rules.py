@@ -1,4 +1,4 @@
-"""The three rules of every exercise, and a page that explains them and the contracts with examples."""
+"""The three rules of every exercise, and a page that explains them in eight points."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ assert all(found[way][0].grad is None and found[way][1] == [] for way in ("after
 #
 # {{rules}}
 #
-# [One page](rules.md) explains them with examples; `rules()` shows it, too.
+# [One page](rules.md) explains them in detail; `rules()` shows it, too.
 #
 # Read the contract, replace the last line of the cell below it, and run that cell, then the check.
 

@@ -437,7 +437,22 @@ def norm_log(p, losses):
 # %% [markdown]
 # ## Many tensors, one loop
 #
-# Three tensors get a hook each, in a loop:
+# First a bit of Python. A function uses a variable from outside, and the variable changes before the function is called:
+
+# %%
+word = "old"
+
+
+def say():
+    return word
+
+
+word = "new"
+print(say())
+assert say() == "new"
+
+# %% [markdown]
+# Now three tensors get a hook each, in a loop:
 #
 #     for name, t in tensors.items():
 #         t.register_hook(lambda grad: called.append(name))
@@ -460,7 +475,8 @@ compare("02-in-a-loop", called=called)
 assert called == ["third", "third", "third"]
 
 # %% [markdown] explains="02-in-a-loop"
-# Every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`.
+# Every lambda looks `name` up **when it runs**, and hooks run in `backward()`. By then the loop is over, and `name` is
+# `"third"`.
 
 # %% [markdown]
 # `name=name` gives the lambda an argument of its own, with a default that is evaluated when the lambda is made:

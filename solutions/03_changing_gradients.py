@@ -1023,8 +1023,10 @@ batch = torch.ones(2, 2, 2, 2)
 try:
     fc(batch.view(-1))
 except RuntimeError as error:
-    print("RuntimeError:", error)
+    failed = str(error)
+    print("RuntimeError:", failed)
 print("flatten(1):", tuple(fc(batch.flatten(1)).shape))
+assert fc(batch[:1].view(-1)).shape == (2,) and "shapes cannot be multiplied" in failed
 assert batch.view(-1).shape == (16,) and fc(batch.flatten(1)).shape == (2, 2)
 
 # %% [markdown]

@@ -490,6 +490,7 @@ assert not kept["lstm"][0].requires_grad and kept["lstm"][0].shape == (2, 1)
 assert kept["attention"][0].shape == (1, 5, 4) and kept["attention"][1] is None
 assert copy_of({"scores": 3, "states": (1, [0, None])}) == {"scores": 3, "states": (1, [0, None])}
 assert type(copy_of(torch.ones(1).sort())) is torch.return_types.sort
+assert not any(hasattr(kind, "detach") for kind in (tuple, list, dict))  # so `output.detach()` raises
 
 
 # %% [markdown]

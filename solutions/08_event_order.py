@@ -428,8 +428,8 @@ assert events == ["Linear", "ReLU", "Sequential"]
 # What if a module has hooks of all three sorts: a global one (G), one that was prepended (P) and one that was appended
 # (A)? And in backward, where the modules are visited in the reverse order: are the hooks of *one* module reversed as
 # well? Write down what you think, and let the check tell you. Or let your function measure the order; then make sure
-# that it leaves none of its hooks behind. (PyTorch also remembers that there were global full backward hooks, see
-# lesson 11. That is no hook and does not count.)
+# that it leaves none of its hooks behind. (PyTorch also remembers, in a flag, that there were global full backward
+# hooks. That is no hook and does not count.)
 
 
 # %% exercise="08-predict-module-order"
@@ -786,6 +786,7 @@ with register_module_full_backward_hook(lambda *_: order.append("global")):
     layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
 print("in the order of the calls:", order)
 assert order == ["global", "prepended", "appended"]
+assert torch.nn.modules.module._global_is_full_backward_hook  # the flag stays
 
 # %% [markdown]
 # Now the events at one tensor. The gradient 5 arrives at `y`, which retains it, and at a leaf. A tensor hook adds 1, a

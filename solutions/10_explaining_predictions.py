@@ -1060,11 +1060,14 @@ for one, (x0, y0, x1, y1) in zip(cam_heat, boxes.tolist()):
 missed = [distance for distance in distances if distance > 0]
 print(len(missed), "misses;", sum(distance <= 4 for distance in missed), "of them by 4 pixels or less")
 assert len(missed) == 100 - round(100 * scores["Grad-CAM"]) and sum(d <= 4 for d in missed) > 0.85 * len(missed)
+pixels = drawings[:1].clone().requires_grad_()
+reached = torch.autograd.grad(net.features(pixels)[0, :, 8, 8].sum(), pixels)[0].abs().sum((0, 1, 2)) > 0
+print("width of what one position sees:", reached.nonzero().max().item() - reached.nonzero().min().item() + 1, "pixels")
+assert reached.nonzero().max() - reached.nonzero().min() + 1 > 12
 
 # %% [markdown]
 # Nearly all by a few pixels. One position of the last maps stands for 4 by 4 pixels of the drawing, and it sees a much
-# larger area around them. The best place to recognise a corner of a triangle is one that sees a bit of both sides, and
-# that may be just outside.
+# larger area around them. So a position just outside the box can still respond to the edge of the shape.
 #
 # Finally, your own Grad-CAM on the same drawings. Rounding may make it differ by one hit from ours.
 
@@ -1122,6 +1125,7 @@ compare("10-always-there", share=sum(games["class-blind"]) / len(games["class-bl
 assert sum(games["class-blind"]) * 2 == len(games["class-blind"])
 if seen.photographs:
     assert [sum(hits) for hits in games.values()] == [8, 8, 16]
+    assert 2 * sum(picture.left == both.left for picture in seen.collages) == len(seen.collages)
 
 # %% [markdown] explains="10-always-there"
 # One half: of its two questions, the same pixel answers one right. This is chance, and on the photos guided backprop, the
@@ -1172,6 +1176,7 @@ for name, picture in seen.images.items():
     assert changed[0] and not changed[1]
 if seen.photographs:
     assert [at for _, at, _, _ in curves.values()] == [24, 23, 5]
+    assert [bool(first[0] > 0.6) for *_, (first, _) in curves.values()] == [True, True, False]  # a doubt
     assert [then for _, _, then, _ in curves.values()] == ["tabby cat", "consomme", "mortarboard"]
 
 # %% tags=["figure"]
@@ -1277,6 +1282,8 @@ if seen.photographs:
     assert all(low > 0.5 for (stage, name), (low, _) in values.items() if "last" in stage and "guided" in name)
     assert all(high < 0.8 for (_, name), (_, high) in values.items() if name == "Grad-CAM")
     assert values["all", "guided backprop"][1] < 0.1
+    assert min(low for (_, name), (low, _) in values.items() if name == "Grad-CAM") < 0
+    assert trained["Grad-CAM"].numel() == 49
 
 # %% [markdown]
 # Without a classifier that means anything, Grad-CAM scatters around 0. It has only 49 values here, so a single shuffle may
@@ -1331,6 +1338,13 @@ print(f"largest heat: {logit_map.max().item():.4f} {probability_map.max().item()
 similar = F.cosine_similarity(logit_map.flatten(), probability_map.flatten(), dim=0).item()
 print(f"similarity of the two patterns (1 means: equal but for a factor): {similar:.3f}")
 assert probability_map.max() < logit_map.max() / 100 and similar < 0.999
+assert net(drawings[number : number + 1]).softmax(1).max() > 0.99
+assert all(  # p_c * (d logit_c - sum of p_j * d logit_j)
+    torch.allclose(torch.func.grad(lambda v: v.softmax(0)[c])(v), p[c] * (torch.eye(3)[c] - p))
+    for v in [torch.tensor([1.0, 2.0, 0.5])]
+    for p in [v.softmax(0)]
+    for c in range(3)
+)
 
 # %% [markdown]
 # **"Hooks need global lists for the gradients."** In many posts `gradients = []` stands at the top of the file, and every

@@ -379,6 +379,13 @@ handle.remove()  # its hook is gone already: harmless
 print("after clear():       _backward_hooks", dict(layer._backward_hooks))
 assert len(layer._backward_hooks) == 0
 
+layer._forward_hooks = {}  # a plain dict
+try:
+    layer.register_forward_hook(print)
+except TypeError as error:
+    print("with a plain {}:     ", error)
+    assert "cannot create weak reference to 'dict' object" in str(error)
+
 # %% [markdown]
 # A module has **four dicts of hooks**, one for each kind. Each maps a number to a hook. Full backward hooks and those of
 # the deprecated `register_backward_hook` share `_backward_hooks`. Dicts such as `_forward_hooks_with_kwargs` hold no
@@ -631,6 +638,7 @@ def outcome(fn, *args):
 hooked = nn.Linear(4, 1)
 handle = hooked.register_forward_hook(lambda module, args, output: None)
 pickled, as_dict = outcome(pickle.dumps, hooked), outcome(hooked.state_dict)
+assert isinstance(outcome(torch.save, hooked, __import__("io").BytesIO()), (AttributeError, pickle.PicklingError))
 print("state_dict holds:", list(hooked.state_dict()))
 assert list(hooked.state_dict()) == ["weight", "bias"]
 
@@ -786,8 +794,8 @@ assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
 # %%
 zero = torch.zeros(1, requires_grad=True)
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # leave this line out to see the warning
+with warnings.catch_warnings(record=True) as caught:  # leave this line out to see the warning
+    warnings.simplefilter("always")
     try:
         with torch.autograd.detect_anomaly():
             (0 * zero.sqrt()).backward()  # the slope of the root at 0 is infinite, and 0 times infinity is NaN
@@ -795,6 +803,7 @@ with warnings.catch_warnings():
     except RuntimeError as error:
         print("RuntimeError:", error)
         assert "Function 'SqrtBackward0' returned nan values" in str(error)
+        assert any("Traceback of forward call that caused the error" in str(one.message) for one in caught)
 
 
 # %% exercise="11-first-nonfinite"

@@ -143,6 +143,13 @@ handle.remove()
 print("the first to arrive:", first_ones)
 assert len(first_ones) == 1 and first_ones[0] in ([2, 2], [3, 3])
 
+with register_multi_grad_hook([a, b], print):
+    try:
+        torch.autograd.grad((2 * a).sum(), a)
+    except RuntimeError as error:
+        print("RuntimeError:", str(error)[:99], "...")
+        assert "A leaf node was passed" in str(error)
+
 
 # %% exercise="12-joint-norm-log"
 def joint_norm_log(tensors):
@@ -683,6 +690,12 @@ for tensor in (torch.tensor(1.5, dtype=torch.float64), torch.tensor(2), torch.te
     print(tensor.dtype, "is floating point:", tensor.is_floating_point())
 assert torch.ones(1).is_floating_point() and not torch.tensor(2).is_floating_point()
 assert torch.finfo(torch.float16).max == 65504
+for refused in (lambda: torch.ones(3)[torch.ones(1)], lambda: torch.ones(1, 1) @ torch.ones(1, 1).double()):
+    try:
+        refused()
+    except (IndexError, RuntimeError) as error:
+        print(f"{type(error).__name__}:", error)
+        assert "must be long, int, byte or bool" in str(error) or "to have the same dtype" in str(error)
 
 
 # %% exercise="12-with-half-saved"

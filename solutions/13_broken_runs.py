@@ -152,6 +152,7 @@ runs = {
 for name, losses in runs.items():
     print(f"run {name}: first loss {losses[0]:.3f}, last loss {losses[-1]:.3f}")
 assert all(not runs[name][-1] < 0.3 for name in runs) and math.isnan(runs["F"][-1])
+assert all(abs(runs[name][-1] - blind) < 0.02 for name in "ABE") and max(runs["A"]) > runs["A"][0] + 0.1  # it swings
 
 
 # %% tags=["figure"]
@@ -259,6 +260,7 @@ def chart(model, inputs=points):
 
 
 chart(small_net())
+assert all(0.4 < (small_net()[:depth](points) == 0).float().mean() < 0.6 for depth in (2, 4))
 
 # %% [markdown]
 # About half of what a ReLU outputs is zeros: that is its job.
@@ -321,7 +323,7 @@ for name, p in net_a.named_parameters():
     print(f"{name:9} largest entry of the gradient: {p.grad.abs().max():g}")
 compare("13-after-zeros", weight=net_a[4].weight.grad.abs().max())
 assert all(p.grad.abs().max() == 0 for p in net_a[:3].parameters())
-assert not net_a[4].weight.grad.any()
+assert not net_a[4].weight.grad.any() and net_a(points).unique().numel() == 1
 
 # %% [markdown] explains="13-after-zeros"
 # Also 0: the gradient of a weight is what arrives at the output times the *input*, and here the input is 0. All that
@@ -729,6 +731,7 @@ def gradients(model):
 net_d = make["D"]()
 with_hooks, without = gradients(net_d), gradients(copy.deepcopy(net_d))
 ratios = {name: (with_hooks[name].norm() / without[name].norm()).item() for name in without}
+assert all(torch.equal(p, q) for p, q in zip(net_d.parameters(), small_net().parameters()))
 print("norm with hooks / without:", {name: round(ratio, 4) for name, ratio in ratios.items()})
 compare("13-run-d", cause=causes["D"])
 assert all(abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4 for name, ratio in ratios.items())
@@ -1065,7 +1068,7 @@ show(
 before_g = signals(make["G"](), points, nn.Tanh)
 runs["G"] = train(make["G"](), lr=0.02)
 print(f"first loss {runs['G'][0]:.3f}, last loss {runs['G'][-1]:.3f}")
-assert runs["G"][-1] > 0.5
+assert runs["G"][-1] > 0.5 and all(0.3 < size <= 1 for size, _ in before_g)
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.8)

@@ -72,6 +72,7 @@ print("tokens:", tuple(tokens.shape), "  logits:", tuple(logits.shape))
 print("next:", {WORDS[k]: round(answer[k].item(), 3) for k in answer.topk(3).indices.tolist()})
 print(decode(complete(model, tokens, 16)))
 assert answer[COW] > 0.97
+assert all(e[:, 1:][e[:, :-1] == WORDS.index("bee")].unique().numel() > 10 for e in [draw_echoes(100, 77)[0]])
 
 # %% [markdown]
 # No animal always follows `bee`: the lists were drawn at random. So the model cannot know the answer from its weights.
@@ -242,7 +243,7 @@ print("stream:", tuple(stream.shape), "  same logits:", torch.allclose(by_hand, 
 assert torch.allclose(by_hand, logits, atol=1e-5) and stream.shape == (4, 1, 10, 64)
 
 # %% [markdown]
-# This works for one model, and breaks when somebody changes its `forward`. Hooks take the same out of any model that
+# This works for one model, and breaks when somebody changes its `forward`. Hooks get the same out of any model that
 # has blocks. Your turn.
 
 
@@ -296,7 +297,7 @@ for row, probabilities in zip(rows, lens[:, -1]):
 best = lens[:, -1].argmax(1).tolist()
 compare("14-lens", first=WORDS[best[0]], last=WORDS[best[3]])
 assert model.embed.weight is model.unembed.weight and best[3] == COW
-assert best[1:].index(COW) == 1 and WORDS[best[0]] == "bee"
+assert best[1:].index(COW) == 1 and WORDS[best[0]] == "bee" and lens[3, -1, COW] > lens[2, -1, COW]
 assert [WORDS[k] for k in lens[1, 2:5].argmax(1)] == ["fox", "owl", "bee"]
 
 
@@ -572,9 +573,11 @@ def named_right():
 
 
 with torch.no_grad():
-    print(f"all heads: {named_right():.2f}")
+    all_heads = named_right()
+    print(f"all heads: {all_heads:.2f}")
 average = [[without_head(layer, head, named_right) for head in range(4)] for layer in range(3)]
 assert average[1][3] < 0.6 and average[0][1] < 0.45 and 0.7 < average[0][3] < 0.95
+assert min(average[2]) > all_heads - 0.01 and average[1][3] > single[1][3] and average[0][1] > single[0][1]
 
 # %% tags=["figure"]
 figure = Figure(figsize=(8.2, 2.3), facecolor=CARD)
@@ -662,10 +665,12 @@ for text, scale in ((TEXT, 0), (TEXT, 1), (LOUD, -1)):
 first = say(TEXT, with_louder(1), 1)
 compare("14-steering", next={"cow": "quiet", "COW": "loud"}.get(first, "another"))
 assert first == "COW" and say(LOUD, with_louder(-1), 1) == "cow"
+assert say(TEXT, with_louder(1)).isupper() and say(LOUD, with_louder(-1)).islower()
 
 # %% tags=["figure"]
 scales = [k / 10 for k in range(-10, 31)]
 curves = [walk(tokens, with_louder(scale))[1][0, -1].softmax(0) for scale in scales]
+assert curves[-1][WORDS.index("COW")] < 0.6 < 0.9 < curves[20][WORDS.index("COW")]  # at a scale of 3 and of 1
 figure = Figure(figsize=(8.2, 2.5), facecolor=CARD)
 axes = figure.add_axes((0.07, 0.2, 0.9, 0.66), facecolor=CARD)
 for word, colour in (("cow", FORWARD), ("COW", BACKWARD)):
@@ -690,7 +695,7 @@ show(
 # %% [markdown]
 # To use it, a model has to be steered while it writes, call after call. A hook does this, without a change of its code.
 # One warning: `output[0] += …` in a hook would change the tensor of the block itself, which somebody else may hold.
-# Make a new one. And `start` leaves the first tokens alone: often only what follows a question is to be pushed.
+# Make a new one. And `start` leaves the first tokens alone: often only what follows a question should be steered.
 
 
 # %% exercise="14-steer"
@@ -867,6 +872,11 @@ with torch.no_grad():
 print(f"{a.numel() + b.numel()} of {sum(p.numel() for p in model.parameters())} numbers; same output: {same}")
 compare("14-addition", numbers=a.numel() + b.numel(), output="the same" if same else "changed")
 assert same and a.numel() + b.numel() == 320
+assert not any(  # both zero: no gradient
+    gradient.any()
+    for zeros in [(torch.zeros(1, 256, requires_grad=True), torch.zeros(64, 1, requires_grad=True))]
+    for gradient in torch.autograd.grad((x @ zeros[0].T @ zeros[1].T).sum(), zeros)
+)
 
 # %% [markdown] explains="14-addition"
 # 256 + 64 numbers, and at first nothing changes, since `b` is 0. (Were both zero, neither would get a gradient: the

@@ -1,4 +1,4 @@
-"""The three rules of every exercise, and a page that explains them and the contracts with examples."""
+"""The three rules of every exercise, and a page that explains them in eight points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule in words for learners. `title` and `text` are Markdown."""
+    """A rule, or a point that explains the rules, in words for learners. `title` and `text` are Markdown."""
 
     number: int
     title: str
@@ -45,7 +45,7 @@ RULES = (
         4,
         "Errors come through.",
         "When the model, the loss or `backward()` raises an exception, the caller of your function gets this "
-        "exception, even the `KeyboardInterrupt` of somebody who stops the run. Rules 2 and 3 hold then, too. Write "
+        "exception, even the `KeyboardInterrupt` of somebody who stops the run. Points 2 and 3 hold then, too. Write "
         "`with` or `finally`.",
     ),
     Rule(
@@ -101,15 +101,15 @@ BRIEF = (
 RULES_FILE_NAME = "rules.md"
 """The page that explains them, a file next to the lessons."""
 INTRODUCTION = """\
-A check tests what the contract of its exercise says, and the three rules of lesson 1. This page explains them, for a
-day when a check puzzles you. Where a contract says otherwise, the contract counts."""
+A check tests what the contract of its exercise says, and the three rules of lesson 1. These eight points explain
+them, for a day when a check puzzles you. Where a contract says otherwise, the contract counts."""
 
 UNBREAKABLE_SPACE = "\0"
 """Stands for a space at which a line must not be broken."""
 
 
 def brief_rules() -> str:
-    """The three rules of lesson 1 as a Markdown list. It has no numbers, which are those of the full rules."""
+    """The three rules of lesson 1 as a Markdown list. The numbers are those of the points that explain them."""
     return "\n".join(_rule_item(rule, "-") for rule in BRIEF)
 
 

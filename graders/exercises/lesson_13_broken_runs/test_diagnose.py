@@ -61,11 +61,11 @@ class TestDiagnose:
     >>> diagnose(make, torch.ones(3, 2), torch.zeros(3, 1), F.mse_loss, 0.1)
     ('frozen', '0')
 
-    **Fine print.** All labels are about one pass of a new model: `loss_fn(model(x), y)` and its `backward()`. At most
-    one thing is wrong; other labels may fit what follows from it. A leaf is a module without children; only leaves have
-    parameters, and each gets and returns one tensor of shape (inputs, channels). What a dropout draws decides nothing;
-    all numbers are far from the bounds. Afterwards `.grad` of `x` and `y`, and the state of the random number
-    generator, are as before.
+    **Fine print.** All labels but `"dead"` are about one pass of a new model: `loss_fn(model(x), y)` and its
+    `backward()`. At most one thing is wrong; other labels may fit what follows. A leaf is a module without children;
+    only leaves have parameters, and each gets and returns one tensor of shape (inputs, channels). What a dropout draws
+    decides nothing; all numbers are far from the bounds. Afterwards `.grad` of `x` and `y`, and the random state, are
+    as before.
     """
 
     def reference(make, x, y, loss_fn, lr):

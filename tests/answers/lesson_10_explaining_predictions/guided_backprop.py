@@ -206,7 +206,7 @@ WRONG = [
     ),
     Wrong(
         "ReLUs are of another class when something raises",
-        violates="rule 4: Rules 2 and 3 hold then, too",
+        violates="rule 4: Points 2 and 3 hold then, too",
         check=FAILED,
         source=OTHER_CLASS,
     ),

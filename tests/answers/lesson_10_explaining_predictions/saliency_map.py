@@ -100,7 +100,7 @@ WRONG = [
     ),
     Wrong(
         "parameters stay frozen when something raises",
-        violates="rule 4: Rules 2 and 3 hold then, too",
+        violates="rule 4: Points 2 and 3 hold then, too",
         check=FAILED,
         source=changed(RIGHT[2], ("    logits = ", FROZEN), ("    return", THAWED)),
     ),

@@ -139,7 +139,7 @@ WRONG = [
     ),
     Wrong(
         "puts the hooks back only when all went well",
-        violates="rule 4: Rules 2 and 3 hold then, too.",
+        violates="rule 4: Points 2 and 3 hold then, too.",
         check="test_it_holds_when_a_part_cannot_be_copied",
         source=changed(PUT_BACK, "    try:\n        return copy.deepcopy(model)\n    finally:", "    if True:").replace(
             "    if True:", "    copied = copy.deepcopy(model)\n    if True:"

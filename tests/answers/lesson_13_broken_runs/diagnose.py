@@ -392,7 +392,7 @@ WRONG = [
     ),
     wrong(
         "its own seed",
-        "the state of the random number generator, are as before",
+        "the random state, are as before",
         ("    finally:\n        torch.set_rng_state(state)", "    finally:\n        torch.manual_seed(0)"),
         check=KEPT,
     ),

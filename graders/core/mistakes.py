@@ -2,7 +2,8 @@
 
 COMMON_MESSAGES: dict[str, str] = {
     "forgot-return": (
-        'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'
+        "Everything came through as if your hook were not there. What a hook returns replaces the old value, and "
+        "`None` keeps it: return the new value. And a `with` block takes a hook off again when it ends."
     ),
     "in-place-leak": (
         "Your hook changed its argument in place. That buffer is shared with the gradient of another tensor. "

@@ -41,6 +41,10 @@ COMMON_MESSAGES: dict[str, str] = {
         "Inside the hook, `.grad` has not been written yet for this pass. "
         "Use the gradient that the hook receives as its argument."
     ),
+    "took-values-for-a-gradient": (
+        "A post-accumulate-grad hook is given the tensor itself and not a gradient, so you computed with its values. "
+        "Read its `.grad` in the hook."
+    ),
     "accumulated-grad": (
         "`.grad` adds up over passes, and you recorded that total. The task asks for each pass alone."
     ),

@@ -38,6 +38,10 @@ _NO_NAME = Explanation(
     "Python knows nothing of that name there: is it spelled as where it was made, or imported? An argument exists only "
     "in its own function: what `__init__` gets and another method needs is kept with `self`, as in `self.lo = lo`.",
 )
+_OTHER_PARTS = Explanation(
+    "another-number-of-parts",
+    "The caller takes apart what your function returns, and it has another number of parts than was asked for.",
+)
 _NOT_CALLED = Explanation(
     "function-not-called",
     "You use a function as if it were what it returns. Call it first: `loss(p).backward()`, not `loss.backward()`.",
@@ -183,6 +187,14 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _STEP if own else _CUT if line else None
     if not line and re.search(r"^list\.remove\(\) takes exactly one|object has no attribute 'remove'", message):
         return Explanation("no-handle", COMMON_MESSAGES["no-handle"])
+    if not line and re.search(r"values to unpack \(expected \d", message):
+        return _OTHER_PARTS
+    used_as = re.search(r"'([\w.]+)' object has no attribute '(detach|to|grad|requires_grad)'", message)
+    if not line and used_as:
+        kind = "`None`" if used_as[1] == "NoneType" else f"`{used_as[1]}`"
+        return Explanation(
+            "not-a-tensor", f"In this line of the caller a tensor is expected, and what comes is {kind}."
+        )
     if error == "NameError" and line:
         return _NO_NAME
     if error == "KeyError" and "[" in line:

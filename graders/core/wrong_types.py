@@ -33,15 +33,19 @@ _NONE = (
 
 
 def explain_wrong_type(differences: Sequence[Difference]) -> Explanation | None:
-    """The explanation if all these differences are that something has another type, or is `None`; or None."""
-    if not differences:
+    """The explanation if all these differences are that something has another type; None if some are others."""
+    if not differences or any(one.kind is not Kind.TYPE for one in differences):
         return None
     first = differences[0]
-    if all(one.seen == "None" and one.expected == "a tensor" and "[" in one.where for one in differences):
-        return Explanation("none-for-a-result", _NONE.format(where=first.where[:1].upper() + first.where[1:]))
-    if any(one.kind is not Kind.TYPE for one in differences):
-        return None
     sentence = f"{first.where} is {first.seen}, and expected is {first.expected}."
     reasons = [f" {reason}" for pattern, reason in _USUAL_REASONS if re.search(pattern, sentence)]
     message = f"This is not the type that was asked for: {sentence}{''.join(reasons[:1])}"
     return Explanation("another-type", message)
+
+
+def explain_none(differences: Sequence[Difference]) -> Explanation | None:
+    """The explanation if all these differences are that an entry is `None` in place of a tensor; or None."""
+    if not all(one.seen == "None" and one.expected == "a tensor" and "[" in one.where for one in differences):
+        return None
+    where = differences[0].where
+    return Explanation("none-for-a-result", _NONE.format(where=where[:1].upper() + where[1:]))

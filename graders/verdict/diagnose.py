@@ -17,7 +17,7 @@ from graders.core.explanations import (
 )
 from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
-from graders.core.wrong_types import explain_wrong_type
+from graders.core.wrong_types import explain_none, explain_wrong_type
 
 
 def diagnose_answer(
@@ -62,7 +62,7 @@ def diagnose_answer(
     if circumstance:
         return Findings((circumstance,), (failing[0],), frozenset(failing[1:]))
     first = [one for one in differences[failing[0]] if one]
-    observation = explain_by_observation(first) or explain_wrong_type(first)
+    observation = explain_by_observation(first) or explain_wrong_type(first) or explain_none(first)
     return replace(found, causes=(observation,), evidence=(failing[0],)) if observation else found
 
 

@@ -69,7 +69,16 @@ def step() -> None:
         (step, "line 6 of its cell: h = fn(h)", "cut-between-steps"),
         (step, "", None),
         (lambda: leaf().item(), "line 2 of its cell: g.item()", "item-of-many"),
-        (lambda: {}["a"], "line 2 of its cell: names['a']", None),
+        (lambda: {}["a"], "line 2 of its cell: names['a']", "no-such-key"),
+        (lambda: {}["a"], "line 2 of its cell: model(x)", None),
+        (lambda: leaf().grad * 2, "line 2 of its cell: t.grad * s", "none-for-a-tensor"),
+        (lambda: leaf().grad * 2, "line 2 of its cell: model(x)", None),
+        (lambda: LAYER.forward.backward(), "line 2 of its cell: loss.backward()", None),
+        (lambda: bool(leaf()), "", "truth-of-a-tensor"),
+        (lambda: leaf().register_hook(leaf(), prepend=True), "", "no-prepend"),  # type: ignore[call-arg]
+        (lambda: (2 * leaf()).register_post_accumulate_grad_hook(print), "", "post-hook-on-a-non-leaf"),
+        (lambda: torch.ones(2).register_hook(print), "", "hook-without-grad"),
+        (lambda: torch.ones(()).tolist().detach(), "", "not-a-tensor"),
         (lambda: int("x", base=10, other=1), "line 2 of its cell: int('x')", None),  # type: ignore[call-overload]
     ],
 )

@@ -169,6 +169,16 @@ class TestClipAndLog:
             t.register_hook(lambda grad: log.update(first or first.update(log) or log))
             return log
 
+        def reads_dot_grad(t, lo, hi):
+            log = {}
+
+            def hook(grad):
+                log.update(raw=grad.detach().clone(), clipped=t.grad)
+                return grad.clamp(lo, hi)
+
+            t.register_hook(hook)
+            return log
+
 
 def logging(t, clip):
     """The log of three hooks, of which the second one clips."""

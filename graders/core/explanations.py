@@ -73,9 +73,6 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "Where a value has to be infinite, yours is about the largest number that its dtype holds, as "
         "`torch.nan_to_num` makes it. Leave infinities and NaN as they are.",
     ),
-    Kind.TYPE: Explanation(
-        "another-type", "This is not the type that was asked for: {where} is {seen}, and expected is {expected}."
-    ),
 }
 """Explanations for checks whose differences are all of one kind. Texts in braces come from the first difference."""
 

@@ -2,7 +2,8 @@
 
 COMMON_MESSAGES: dict[str, str] = {
     "forgot-return": (
-        'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'
+        "Everything came through as if your hook were not there. What a hook returns replaces the old value, and "
+        "`None` keeps it: return the new value. And a `with` block takes a hook off again when it ends."
     ),
     "in-place-leak": (
         "Your hook changed its argument in place. That buffer is shared with the gradient of another tensor. "
@@ -39,6 +40,10 @@ COMMON_MESSAGES: dict[str, str] = {
     "reads-dot-grad": (
         "Inside the hook, `.grad` has not been written yet for this pass. "
         "Use the gradient that the hook receives as its argument."
+    ),
+    "took-values-for-a-gradient": (
+        "A post-accumulate-grad hook is given the tensor itself and not a gradient, so you computed with its values. "
+        "Read its `.grad` in the hook."
     ),
     "accumulated-grad": (
         "`.grad` adds up over passes, and you recorded that total. The task asks for each pass alone."

@@ -18,6 +18,7 @@ from graders.core.explanations import (
 )
 from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
+from graders.core.wrong_types import explain_none, explain_wrong_type
 
 
 def diagnose_answer(
@@ -30,7 +31,8 @@ def diagnose_answer(
 
     `differences` has for each check, by its sentence, the first difference in each case, or None where it holds. Known
     mistakes of the exercise explain most, so they are tried first, then the exception or the kind of the differences,
-    then the circumstances in which they occur, and at last the circumstances of the observation that shows first.
+    then the circumstances in which they occur, and at last the observation that shows first: its circumstances, and a
+    wrong type, which may follow from anything.
     """
     found = exercise.explain(draws, outcomes)
     ended = next((outcome for outcome in outcomes if outcome.seen is None), None)
@@ -41,7 +43,8 @@ def diagnose_answer(
     left = {check: found.left.get(check) or [one for one in differences[check] if one] for check in failing}
     left = {check: met for check, met in left.items() if check not in (*found.evidence, *found.follows)}
     if failing and failing[0] in left:
-        whole = explain_by_kind([one for check in failing for one in differences[check] if one])
+        every = [one for check in failing for one in differences[check] if one]
+        whole = explain_by_kind(every) or explain_wrong_type(every)
         if whole:
             return Findings((whole,), (failing[0],), frozenset(failing[1:]))
     for check in failing:
@@ -49,7 +52,7 @@ def diagnose_answer(
             continue
         cause = _cause_of(left[check])
         known = [one.id for one in found.causes]
-        if cause and cause.id not in (*known, "another-type"):  # a wrong type may follow from anything
+        if cause and cause.id not in known:
             found = _with_cause(found, cause, check, left)
         elif not found.causes:
             break  # what shows first has no name, and what shows later may follow from it
@@ -59,9 +62,10 @@ def diagnose_answer(
     circumstance = explain_by_circumstance(exercise.cases, cases)
     if circumstance:
         return Findings((circumstance,), (failing[0],), frozenset(failing[1:]))
-    if failing[0] == next(iter(differences)) and _shows_at_once(differences[failing[0]], outcomes, failing[0]):
-        return found  # nothing is known to be right before that
-    observation = explain_by_observation([one for one in differences[failing[0]] if one])
+    first = [one for one in differences[failing[0]] if one]
+    at_once = failing[0] == next(iter(differences)) and _shows_at_once(differences[failing[0]], outcomes, failing[0])
+    observation = None if at_once else explain_by_observation(first)  # before that, nothing is known to be right
+    observation = observation or explain_wrong_type(first) or explain_none(first)
     return replace(found, causes=(observation,), evidence=(failing[0],)) if observation else found
 
 

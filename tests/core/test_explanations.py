@@ -15,6 +15,7 @@ from graders.core.explanations import (
     explain_by_observation,
 )
 from graders.core.mistakes import COMMON_MESSAGES
+from graders.core.wrong_types import explain_wrong_type
 
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
 GONE = Difference(Kind.HOOK_GONE, note="a hook that was there before is gone")
@@ -36,7 +37,7 @@ def why(*differences: Difference) -> str | None:
         (Kind.DTYPE, "another-dtype"),
         (Kind.PRECISION, "rounded-to-float32"),
         (Kind.FINITE, "numbers-for-infinities"),
-        (Kind.TYPE, "another-type"),
+        (Kind.TYPE, None),
         (Kind.VALUE, None),
         (Kind.SHAPE, None),
         (Kind.ORDER, None),
@@ -65,7 +66,7 @@ def test_the_first_difference_is_quoted() -> None:
         "`torch.zeros_like(t)`, has its dtype; `.float()`, `.double()` and `dtype=` decide otherwise.",
     )
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
-    found = explain_by_kind([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
+    found = explain_wrong_type([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
     assert found == Explanation(
         "another-type", "This is not the type that was asked for: grads is a list, and expected is a tuple."
     )
@@ -75,7 +76,7 @@ def test_the_first_difference_is_quoted() -> None:
 
 
 def test_braces_of_a_learner_are_text() -> None:
-    found = explain_by_kind([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
+    found = explain_wrong_type([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
     assert found is not None
     assert found.message == "This is not the type that was asked for: x is a {where} {0}, and expected is a list."
 

@@ -14,6 +14,13 @@ from graders.core.raised import explain_exception
 LAYER = nn.Linear(2, 2)
 
 
+def _not_called(text: str) -> float:
+    return float(text)
+
+
+NOT_CALLED: Any = _not_called
+
+
 def leaf() -> Any:
     return torch.ones(2, requires_grad=True)
 
@@ -69,7 +76,16 @@ def step() -> None:
         (step, "line 6 of its cell: h = fn(h)", "cut-between-steps"),
         (step, "", None),
         (lambda: leaf().item(), "line 2 of its cell: g.item()", "item-of-many"),
-        (lambda: {}["a"], "line 2 of its cell: names['a']", None),
+        (lambda: {}["a"], "line 2 of its cell: names['a']", "no-such-key"),
+        (lambda: {}["a"], "line 2 of its cell: model(x)", None),
+        (lambda: leaf().grad * 2, "line 2 of its cell: t.grad * s", "none-for-a-tensor"),
+        (lambda: leaf().grad * 2, "line 2 of its cell: model(x)", None),
+        (lambda: NOT_CALLED.backward(), "line 2 of its cell: loss.backward()", "function-not-called"),
+        (lambda: bool(leaf()), "", "truth-of-a-tensor"),
+        (lambda: leaf().register_hook(print, prepend=True), "", "no-prepend"),
+        (lambda: (2 * leaf()).register_post_accumulate_grad_hook(print), "", "post-hook-on-a-non-leaf"),
+        (lambda: leaf().detach().register_hook(print), "", "hook-without-grad"),
+        (lambda: NOT_CALLED("1").detach(), "", "not-a-tensor"),
         (lambda: int("x", base=10, other=1), "line 2 of its cell: int('x')", None),  # type: ignore[call-overload]
     ],
 )

@@ -96,6 +96,26 @@ class TestLayerOutput:
             """
             return [][0]
 
+        def a_part_of_the_output(model, layer, x):
+            """You kept a part of the output: `output[0]` is its first row. A forward hook is given the output as it is,
+            and not in a tuple. Keep `output`.
+            """
+            return kept(model, layer, x, lambda args, output: output[0])[0]
+
+        def nothing_done(model, layer, x):
+            """Your function returned `None`. Does it end with `return`? If it does: in a hook, `kept = output` makes a
+            variable of the hook's own. Append to a list of your function instead, and return its entry.
+            """
+
+        def ran_the_layers_itself(model, layer, x):
+            """You ran layers one after the other yourself. That works for a plain `nn.Sequential` alone: other models
+            are nested, or compute something between their layers. Call `model(x)`, with a hook on `layer`.
+            """
+            for child in model.children():
+                x = child(x)
+                if child is layer:
+                    return x
+
 
 def kept(model, layer, x, part=lambda args, output: output):
     """A list with what a hook keeps in a run of the model."""

@@ -93,6 +93,25 @@ class TestBranchGrads:
             (a * b).sum().backward()
             return found
 
+        def averaged(w, x):
+            """Your gradients are too small by the number of elements. `y` is the sum of `a * b`, not the mean."""
+            return {name: grad / w.numel() for name, grad in retaining("ab", w, x).items()}
+
+        def added_up(w, x):
+            """Each `backward()` adds to every `.grad`, and you ran it once for each entry. One pass fills all four."""
+            a, b, found = w + x, w + 1, {}
+            a.retain_grad()
+            b.retain_grad()
+            for name, t in zip("wxab", (w, x, a, b)):
+                (a * b).sum().backward(retain_graph=True)
+                found[name] = t.grad
+            return found
+
+        def another_b(w, x):
+            """These are the gradients for `b = x + 1`. In the task it is `b = w + 1`."""
+            a, b = w + x, x + 1
+            return dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
+
 
 def retaining(names, w, x):
     """The gradients when only these of `a` and `b` are asked to keep their own."""

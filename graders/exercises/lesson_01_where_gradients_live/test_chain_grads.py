@@ -100,13 +100,53 @@ class TestChainGrads:
             """All gradients are there, but from the last step to the first. Begin with the gradient of `h_1`."""
             return kept(fns, x, torch.clone)[::-1]
 
+        def begins_with_x(fns, x):
+            """Your list begins with the gradient of `x`. That one belongs in `x.grad` alone: the list begins with
+            `h_1`, which `fns[0]` returns, and ends with `h_n`.
+            """
+            rest = kept(fns, x, torch.clone)
+            return [x.grad, *rest]
 
-def kept(fns, h, argument):
+        def begins_with_x__2(fns, x):
+            arguments, h = [], x
+            for fn in fns:
+                arguments.append(h.clone())
+                arguments[-1].retain_grad()
+                h = fn(arguments[-1])
+            h.sum().backward()
+            return [argument.grad for argument in arguments]
+
+        def a_pass_for_each_step(fns, x):
+            """You ran `backward()` from every step, and what these passes leave in `.grad` adds up. Only `h_n.sum()`
+            counts: one pass, after the loop.
+            """
+            return kept(fns, x, torch.clone, lambda steps: sum(step.sum() for step in steps))
+
+        def averaged(fns, x):
+            """Your gradients are too small by the number of elements of `h_n`: they are those of its mean. Take
+            `h_n.sum()`.
+            """
+            return kept(fns, x, torch.clone, lambda steps: steps[-1].mean())
+
+        def late_binding(fns, x):
+            rest = kept(fns, x, torch.clone)
+            return [*[None] * (len(fns) - 1), rest[0]]
+
+        def all_from_x(fns, x):
+            """You gave `x` to every function. In a chain each gets what the one before has returned."""
+            steps = [fn(x.clone()) for fn in fns]
+            for step in steps:
+                step.retain_grad()
+            steps[-1].sum().backward()
+            return [step.grad for step in steps]
+
+
+def kept(fns, h, argument, loss=lambda steps: steps[-1].sum()):
     """The gradients that the steps of a chain keep, when each function gets `argument(h)`."""
     steps = []
     for fn in fns:
         h = fn(argument(h))
         h.retain_grad()
         steps.append(h)
-    h.sum().backward()
+    loss(steps).backward()
     return [h.grad for h in steps]

@@ -109,3 +109,34 @@ class TestPerPassGrads:
                 grads.append(p.grad)
                 p.grad.zero_()
             return grads
+
+        def hooks_pile_up(p, losses):
+            """There are too many entries: a hook that you register in the loop stays, and runs in every later pass,
+            too. Register one before the loop, or remove each after its pass.
+            """
+            return [grad.clone() for n, loss in enumerate(losses, 1) for grad in torch.autograd.grad(loss(p), p) * n]
+
+        def the_same_tensor(p, losses):
+            """Every entry is `p.grad` itself, the total of all passes. Set `p.grad = None` before each pass, and store
+            a copy of it afterwards: `p.grad.clone()`.
+            """
+            for loss in losses:
+                loss(p).backward()
+            return [p.grad for _ in losses]
+
+        def one_entry_for_a_loss(p, losses):
+            """An entry is missing: a loss may be in the list twice, and a dict has one entry for each key. Append to a
+            list.
+            """
+            return list({loss: torch.autograd.grad(loss(p), p)[0] for loss in losses}.values())
+
+        def only_the_first(p, losses):
+            """Your list ends after the first loss. Is `return` inside the loop? It belongs below it."""
+            return list(torch.autograd.grad(losses[0](p), p))
+
+        def evaluated_twice(p, losses):
+            """A loss was evaluated more than once. It may compute something else the second time: call each once, and
+            keep what it returns.
+            """
+            values = [loss(p) for loss in losses]
+            return [torch.autograd.grad(loss(p), p)[0] for loss, _ in zip(losses, values)]

@@ -1,6 +1,7 @@
 """Exercise 02-grads-by-name."""
 
 import contextlib
+import functools
 
 import torch
 
@@ -113,13 +114,67 @@ class TestGradsByName:
         def hook_left_behind(tensors, loss):
             return hooked(tensors, loss, left=True)
 
+        def one_name_for_a_tensor(tensors, loss):
+            """A name is missing: a tensor may be there under two names, and a dict whose keys are the tensors keeps
+            only one of them. Go through `tensors.items()`.
+            """
+            return hooked({name: t for t, name in {t: name for name, t in tensors.items()}.items()}, loss)
 
-def hooked(tensors, loss, keep=torch.clone, left=False):
+        def more_than_one_pass(tensors, loss):
+            """You ran more than one pass, so leaves get their gradient more than once, and the caller's hooks run
+            again. Register all hooks first, run `loss.backward()` once, and then remove them.
+            """
+            grads = {}
+            for name, t in tensors.items():
+                with t.register_hook(lambda grad, name=name: grads.update({name: grad.clone()})):
+                    loss.backward(retain_graph=True)
+            return grads
+
+        def more_than_one_pass__2(tensors, loss):
+            grads = torch.autograd.grad(loss, list(tensors.values()), retain_graph=True, allow_unused=True)
+            loss.backward()
+            return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}
+
+        def dot_grad_of_leaves(tensors, loss):
+            """For leaves you return `.grad`, the total of all passes: it may have held something before. Hook leaves,
+            too: a hook is given the gradient of this pass alone.
+            """
+            grads = hooked(tensors, loss)
+            return {
+                name: t.grad.clone() if t.is_leaf else grads[name]
+                for name, t in tensors.items()
+                if name in grads or (t.is_leaf and t.grad is not None)
+            }
+
+        def returned_the_copy(tensors, loss):
+            """Your hook returned its copy, and what a hook returns flows on: now others write into your entry. Return
+            nothing.
+            """
+            return hooked(tensors, loss, flows=lambda kept: kept)
+
+        def hooked_too_late(tensors, loss):
+            """No hook of yours ran. Hooks have to be on the tensors while `loss.backward()` runs: register them before
+            it, and remove them after it.
+            """
+            loss.backward()
+            return {}
+
+        def graph_not_freed(tensors, loss):
+            """Your pass keeps the graph alive: leave out `retain_graph=True`. One `loss.backward()` is all it takes."""
+            return hooked(tensors, loss, retain_graph=True)
+
+
+def hooked(tensors, loss, keep=torch.clone, left=False, flows=lambda kept: None, **how):
     """The right dict, unless something is done in another way; with `left`, the hooks are not removed."""
     grads = {}
+
+    def hook(grad, name):
+        grads[name] = keep(grad)
+        return flows(grads[name])
+
     with contextlib.ExitStack() as stack:
         for name, t in tensors.items():
-            handle = t.register_hook(lambda grad, name=name: grads.update({name: keep(grad)}))
+            handle = t.register_hook(functools.partial(hook, name=name))
             left or stack.enter_context(handle)
-        loss.backward()
+        loss.backward(**how)
     return grads

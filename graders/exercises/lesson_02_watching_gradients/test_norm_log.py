@@ -109,3 +109,60 @@ class TestNormLog:
                 for loss in losses:
                     loss(p).backward()
             return list(norms)
+
+        def not_the_l2_norm(p, losses):
+            """These are other numbers than L2 norms. That is the square root of the sum of all squared entries, and
+            `grad.norm()` computes it.
+            """
+            return hooked(p, losses, lambda grad: grad.square().sum())
+
+        def not_the_l2_norm__2(p, losses):
+            return hooked(p, losses, lambda grad: grad.abs().sum())
+
+        def difference_of_norms(p, losses):
+            """You subtracted the norms of two totals, and the norm of a difference is something else. Take the norm of
+            the gradient of each pass: a hook on `p` is given just that.
+            """
+            norms, before = [], 0.0 if p.grad is None else p.grad.norm().item()
+            for loss in losses:
+                loss(p).backward()
+                norms.append(p.grad.norm().item() - before)
+                before += norms[-1]
+            return norms
+
+        def rounded_differences(p, losses):
+            """You computed the gradient of a pass as the difference of two totals. Where the total is large, the small
+            digits of a pass are lost in it. A hook on `p` is given the gradient of the pass itself.
+            """
+            norms = []
+            for loss in losses:
+                before = 0 if p.grad is None else p.grad.clone()
+                loss(p).backward()
+                norms.append((p.grad - before).norm().item())
+            return norms
+
+        def lost_after_an_exception(p, losses):
+            """After a loss has raised, `p.grad` is not what the plain loop would leave. Put back in `finally` what you
+            took away; or leave `p.grad` alone, and let a hook on `p` take the norms.
+            """
+            norms, total = [], torch.zeros_like(p) if p.grad is None else p.grad.clone()
+            for loss in losses:
+                p.grad = None
+                loss(p).backward()
+                norms.append(p.grad.norm().item())
+                total += p.grad
+            p.grad = total
+            return norms
+
+        def one_pass_for_all(p, losses):
+            """You ran one backward pass for the sum of all losses. Run one for each, `loss(p).backward()`."""
+            return hooked(p, [lambda p: sum(loss(p) for loss in losses)], torch.norm)
+
+
+def hooked(p, losses, measure):
+    """What `measure` makes of the gradient of each pass."""
+    found = []
+    with p.register_hook(lambda grad: found.append(measure(grad).item())):
+        for loss in losses:
+            loss(p).backward()
+    return found

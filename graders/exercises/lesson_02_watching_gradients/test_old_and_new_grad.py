@@ -110,6 +110,33 @@ class TestOldAndNewGrad:
             new = old * k
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
 
+        def loss_of_the_old_value(x, k, loss_fn):
+            """`loss_fn` was given `t` as it was before the multiplication. Give it the product."""
+            old = 3 * x
+            old.retain_grad()
+            loss_fn(old).backward()
+            return old.grad, None
+
+        def counted_twice(x, k, loss_fn):
+            """The gradient is in `x.grad` twice: `backward()` has added it, and you add it once more."""
+            before = 0 if x.grad is None else x.grad.clone()
+            pair = hooked(x, k, loss_fn)
+            x.grad = x.grad + (x.grad - before)
+            return pair
+
+        def gradient_of_x(x, k, loss_fn):
+            """Your first entry is the gradient of `x`. Asked is for that of `t = 3 * x`, before the multiplication."""
+            _, new = hooked(x, k, loss_fn)
+            return x.grad, new
+
+        def divided_by_k(x, k, loss_fn):
+            """You divided by `k`, which may be 0. The second gradient arrives at the product: hook that one, too."""
+            old, _ = hooked(x, k, loss_fn)
+            return old, old / k
+
+        def never_accumulated__2(x, k, loss_fn):
+            return hooked(x.detach().requires_grad_(), k, loss_fn)
+
 
 def hooked(x, k, loss_fn, multiply=None):
     """The right pair, unless something is done in another way."""

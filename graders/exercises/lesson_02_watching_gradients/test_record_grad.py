@@ -87,3 +87,16 @@ class TestRecordGrad:
         def reads_dot_grad(t, store):
             t.retain_grad()
             return t.register_hook(lambda grad: store.append(t.grad.clone()))
+
+        def only_the_last(t, store):
+            """An entry that `store` already had is gone. Append to that very list, and change nothing else in it."""
+            return t.register_hook(lambda grad: store.__setitem__(slice(None), [grad.detach().clone()]))
+
+        def only_the_last__2(t, store):
+            entries = []
+            return t.register_hook(
+                lambda grad: store.__setitem__(slice(None), entries.append(grad.detach().clone()) or entries)
+            )
+
+        def zeros_left_out(t, store):
+            return t.register_hook(lambda grad: store.append(grad.detach().clone()) if grad.any() else None)

@@ -86,3 +86,39 @@ class TestClampGrad:
 
         def one_bound_only(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(max=hi))
+
+        def values_not_gradients(t, lo, hi):
+            """Your hook computes with the values of `t`. Its argument is the gradient: clamp that."""
+            return t.register_hook(lambda grad: t.clamp(lo, hi))
+
+        def a_handle_is_missing(t, lo, hi):
+            """You registered two hooks and returned one handle, so the other hook stays for good. Clamp on both sides
+            in one hook: `grad.clamp(lo, hi)`.
+            """
+            t.register_hook(lambda grad: grad.clamp(min=lo))
+            return t.register_hook(lambda grad: grad.clamp(max=hi))
+
+        def other_bounds(t, lo, hi):
+            """You limit the elements to other bounds than `lo` and `hi`. Pass both on as they are, in this order: `lo`
+            need not be `-hi`, and neither has to be a whole number.
+            """
+            return t.register_hook(lambda grad: grad.clamp(-hi, hi))
+
+        def other_bounds__2(t, lo, hi):
+            return t.register_hook(lambda grad: grad.clamp(hi, lo))
+
+        def other_bounds__3(t, lo, hi):
+            return t.register_hook(lambda grad: grad.clamp(int(lo), int(hi)))
+
+        def zero_outside(t, lo, hi):
+            """Elements outside the range became 0. Each goes to the bound that is nearest: `grad.clamp(lo, hi)`."""
+            return t.register_hook(lambda grad: grad * ((grad >= lo) & (grad <= hi)))
+
+        def not_always(t, lo, hi):
+            """Some gradients came through as they were, and there are elements outside the range in them: 0 may be
+            outside, too, and `lo` need not be `-hi`. Clamp every gradient, without an `if`.
+            """
+            return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.any() else None)
+
+        def not_always__2(t, lo, hi):
+            return t.register_hook(lambda grad: grad.clamp(lo, hi) if grad.abs().max() > hi else None)

@@ -130,6 +130,55 @@ class TestClipAndLog:
             t.register_hook(hook)
             return log
 
+        def one_bound_only(t, lo, hi):
+            return logging(t, lambda grad: grad.clamp(max=hi))
+
+        def entries_of_all_passes(t, lo, hi):
+            """Your dict has lists in it from the start. It is empty at first, and then each entry is one tensor: that
+            of the latest pass.
+            """
+            log = {"raw": [], "clipped": []}
+
+            def hook(grad):
+                clipped = grad.clamp(lo, hi)
+                log["raw"].append(grad.detach().clone())
+                log["clipped"].append(clipped.detach().clone())
+                return clipped
+
+            t.register_hook(hook)
+            return log
+
+        def not_in_every_pass(t, lo, hi):
+            """Your log does not have the latest pass. Store both entries in every pass, also when nothing had to be
+            clipped, and in place of those of the pass before.
+            """
+            log = {}
+
+            def hook(grad):
+                clipped = grad.clamp(lo, hi)
+                if not clipped.equal(grad):
+                    log.update(raw=grad.detach().clone(), clipped=clipped.detach().clone())
+                return clipped
+
+            t.register_hook(hook)
+            return log
+
+        def not_in_every_pass__2(t, lo, hi):
+            log = logging(t, lambda grad: grad.clamp(lo, hi))
+            first = {}
+            t.register_hook(lambda grad: log.update(first or first.update(log) or log))
+            return log
+
+        def reads_dot_grad(t, lo, hi):
+            log = {}
+
+            def hook(grad):
+                log.update(raw=grad.detach().clone(), clipped=t.grad)
+                return grad.clamp(lo, hi)
+
+            t.register_hook(hook)
+            return log
+
 
 def logging(t, clip):
     """The log of three hooks, of which the second one clips."""

@@ -99,3 +99,29 @@ class TestFreezeRows:
             choose the rows inside the hook.
             """
             return p[rows].register_hook(lambda grad: grad * 0)
+
+        def froze_the_others(p, rows):
+            """It is the other way round: the rows that are listed kept their gradient, and the others got 0."""
+            others = [row for row in range(len(p)) if row not in rows]
+            return p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(others, dtype=torch.long), 0.0))
+
+        def zeroed_the_values(p, rows):
+            """You set values of `p` to 0. They have to stay: it is the gradient that is 0 in these rows."""
+            p.data[rows] = 0
+            return p.register_hook(lambda grad: None)
+
+        def only_one_row(p, rows):
+            """Only one of the rows is frozen. `grad[rows]` takes the whole list at once. If you register a hook for
+            each row: they all read the loop variable when they run, and by then it is the last row.
+            """
+            return p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows[:1]), 0.0))
+
+        def only_one_row__2(p, rows):
+            return p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows[-1:]), 0.0))
+
+        def a_range_of_rows(p, rows):
+            """A slice, `grad[a:b]`, also has the rows in between, and it is empty if `a` is larger. `grad[rows]` takes
+            just those that are listed.
+            """
+            frozen = torch.arange(len(p))[rows[0] : rows[-1] + 1]
+            return p.register_hook(lambda grad: grad.index_fill(0, frozen, 0.0))

@@ -113,6 +113,73 @@ class TestGuardedNet:
 
             return Net(body, fc, guard)
 
+        def clamped_elsewhere(body, fc, lo, hi):
+            """You clamp the gradient of another tensor than the output of `body`: that of the result, of `x`, or (a
+            full backward hook replaces `grad_input`) that of what goes into `body`. Hook what `body` returns.
+            """
+            net = Net(body, fc, lambda h: h)
+            net.register_forward_hook(lambda module, args, output: clamping(lo, hi)(output))
+            return net
+
+        def clamped_elsewhere__2(body, fc, lo, hi):
+            net = Net(body, fc, lambda h: h)
+            net.register_forward_pre_hook(lambda module, args: clamping(lo, hi)(args[0]))
+            return net
+
+        def clamped_elsewhere__3(body, fc, lo, hi):
+            net = Net(body, fc, lambda h: h)
+            body.register_full_backward_hook(
+                lambda module, grads, _: tuple(g if g is None else g.clamp(lo, hi) for g in grads)
+            )
+            return net
+
+        def changed_forward(body, fc, lo, hi):
+            """`net(x)` itself is another: you clamped the activation, or changed the bias. Leave the values alone, and
+            let hooks change the gradients.
+            """
+            return Net(body, fc, lambda h: h.clamp(lo, hi))
+
+        def changed_forward__2(body, fc, lo, hi):
+            nn.init.zeros_(fc.bias)
+            return Net(body, fc, clamping(lo, hi), lambda grad: None)
+
+        def no_gradient_for_the_weight(body, fc, lo, hi):
+            """`fc.weight` gets no gradient any more. Only that of `fc.bias` is to be zero."""
+            fc.weight.register_hook(torch.zeros_like)
+            return Net(body, fc, clamping(lo, hi))
+
+        def zeroed_afterwards(body, fc, lo, hi):
+            """You set `fc.bias.grad` to zero after the pass. So what it held before is lost, too, and
+            `torch.autograd.grad` still returns the gradient. Replace the gradient itself: `fc.bias.register_hook`.
+            """
+            fc.bias.register_post_accumulate_grad_hook(lambda p: (p.grad.zero_(), None)[1])
+            return Net(body, fc, clamping(lo, hi), lambda grad: None)
+
+        def no_child(body, fc, lo, hi):
+            """`body` and `fc` are not child modules under these names. `self.body = body` makes it one; in a plain list
+            or dict nobody finds a module, neither `parameters()` nor `double()`.
+            """
+            net = Net(body, fc, clamping(lo, hi))
+            hidden = [net.body, net.fc]
+            del net.body, net.fc
+            net.forward = lambda x: hidden[1](net.guard(hidden[0](x)).flatten(1))
+            return net
+
+        def only_the_last_forward(body, fc, lo, hi):
+            """With two forward passes before a backward pass, only the last one is clamped: you removed the hook of the
+            first. It lives and ends with its activation, so let it stay.
+            """
+            handles = []
+
+            def guard(h):
+                while handles:
+                    handles.pop().remove()
+                if h.requires_grad:
+                    handles.append(h.register_hook(lambda grad: grad.clamp(lo, hi)))
+                return h
+
+            return Net(body, fc, guard)
+
 
 class Net(nn.Module):
     """A network whose activation goes through `guard`, and the gradient of whose bias through `of_bias`."""

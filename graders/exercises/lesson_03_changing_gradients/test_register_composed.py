@@ -105,3 +105,31 @@ class TestRegisterComposed:
             """
             fs.reverse()
             return [t.register_hook(f) for f in fs]
+
+        def one_function_only(t, fs):
+            """Only one of the functions has an effect. Give each what the one before has returned, `grad = f(grad)`,
+            and `return grad` below the loop, not in it.
+            """
+            return [t.register_hook(fs[-1])]
+
+        def one_function_only__2(t, fs):
+            return [t.register_hook(lambda grad: [f(grad) for f in reversed(fs)][-1])]
+
+        def used_up(t, fs):
+            """The first pass is right, and in the next ones nothing happens: an iterator, such as `reversed(fs)`, is
+            used up after one loop. Make it inside the hook.
+            """
+            order = reversed(fs)
+
+            def hook(grad):
+                for f in order:
+                    grad = f(grad)
+                return grad
+
+            return [t.register_hook(hook)]
+
+        def registered_too_late(t, fs):
+            """No hook is registered while the pass runs: a generator, `(... for f in fs)`, begins only when somebody
+            goes through it. Return a list: `[... for f in reversed(fs)]`.
+            """
+            return (t.register_hook(f) for f in reversed(fs))

@@ -122,6 +122,33 @@ class TestReverseGradient:
                 y.register_hook(lambda grad: -lam * grad)
             return y
 
+        def hook_without_grad__3(x, lam):
+            y = x * 1
+            if torch.is_grad_enabled():
+                y.register_hook(lambda grad: -lam * grad)
+            return y
+
+        def switched_on(x, lam):
+            """You made a tensor require grad, and it should not where `x` does not, or under `no_grad`. There is no
+            gradient to reverse there: leave out the hook, `if y.requires_grad: y.register_hook(...)`.
+            """
+            y = x.clone() if x.requires_grad else x.clone().requires_grad_()
+            return hooked(y, lambda grad: -lam * grad)
+
+        def switched_on__2(x, lam):
+            return hooked(x.requires_grad_() * 1, lambda grad: -lam * grad)
+
+        def switched_on__3(x, lam):
+            y = x.clone()
+            return hooked(y if y.requires_grad else y.requires_grad_(), lambda grad: -lam * grad)
+
+        def changed_forward__2(x, lam):
+            return x.detach() - lam * x
+
+        def forgot_lam(x, lam):
+            """You turned the sign, and `lam` is missing: multiply the gradient by `-lam`."""
+            return hooked(x * 1, lambda grad: -grad)
+
 
 def hooked(y, hook):
     """The tensor, with a hook if it takes one."""

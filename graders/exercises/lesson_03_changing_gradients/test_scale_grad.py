@@ -79,3 +79,17 @@ class TestScaleGrad:
 
         def changed_dtype(t, s):
             return t.register_hook(lambda grad: torch.full(grad.shape, s) * grad)
+
+        def values_not_gradients(t, s):
+            """Your hook computes with the values of `t`. Its argument is the gradient: return `grad * s`."""
+            return t.register_hook(lambda grad: t * s)
+
+        def added(t, s):
+            """You added `s` to the gradient. Multiply."""
+            return t.register_hook(lambda grad: grad + s)
+
+        def zero_means_none(t, s):
+            """With `s = 0` the gradient came through unchanged. `if s` treats 0 as if nothing was asked for: multiply
+            by 0, too.
+            """
+            return t.register_hook(lambda grad: grad * s if s else None)

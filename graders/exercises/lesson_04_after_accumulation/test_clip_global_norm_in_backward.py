@@ -96,11 +96,68 @@ class TestClipGlobalNormInBackward:
             `c / norm`, but never more than 1.
             """
 
-            def scale():
-                norm = torch.cat([p.grad.flatten() for p in params]).norm()
-                torch._foreach_mul_([p.grad.detach() for p in params], c / norm)
+            def scale_always():
+                torch._foreach_mul_([p.grad.detach() for p in params], c / joint_norm(p.grad for p in params))
 
-            return when_complete(params, scale)
+            return when_complete(params, scale_always)
+
+        def clipped_too_early__4(params, c):
+            grads = {}
+
+            def hook(grad, p):
+                grads[p] = grad
+                return grad * min(1, c / joint_norm(grads.values()))
+
+            return [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in params]
+
+        def counter_not_reset__2(params, c):
+            complete = lambda: all(p.grad is not None for p in params)  # noqa: E731
+            return hooked(params, lambda p: complete() and torch.nn.utils.clip_grad_norm_(params, c))
+
+        def not_clipped(params, c):
+            """Nothing was clipped when the pass was over. The last to arrive is number `len(params)`, so compare with
+            `==`, not `>`. And `g = g * factor` makes a new tensor: `.grad` changes by `p.grad.mul_(factor)`.
+            """
+            return hooked(params, lambda p: None)
+
+        def not_clipped__2(params, c):
+            late = lambda arrived: arrived % (len(params) + 1) == 0  # noqa: E731
+            return counted(params, lambda arrived: late(arrived) and torch.nn.utils.clip_grad_norm_(params, c))
+
+        def another_norm(params, c):
+            """You compared something else with `c`: the joint L2 norm is the root of the sum of the squares of all
+            entries. It is not the sum of the single norms, and without the root it is not a norm.
+            """
+            return when_complete(params, lambda: scale(params, c / sum(p.grad.norm() for p in params)))
+
+        def another_norm__2(params, c):
+            return when_complete(params, lambda: scale(params, c / joint_norm(p.grad for p in params) ** 2))
+
+        def clipped_values(params, c):
+            """`clip_grad_value_` limits each element by itself. The norm limits all together, by one factor:
+            `clip_grad_norm_`.
+            """
+            return when_complete(params, lambda: torch.nn.utils.clip_grad_value_(params, c))
+
+        def one_is_scaled(params, c):
+            """Only the gradient that came last was scaled. The factor is for the gradients of all parameters."""
+            count = itertools.count(1)
+
+            def hook(p):
+                if next(count) % len(params) == 0:
+                    scale([p], c / joint_norm(q.grad for q in params))
+
+            return hooked(params, hook)
+
+
+def joint_norm(grads):
+    """The L2 norm of all of these together."""
+    return torch.cat([grad.detach().flatten() for grad in grads]).norm()
+
+
+def scale(params, factor):
+    """Multiply the gradients, unless that makes them larger."""
+    torch._foreach_mul_([p.grad.detach() for p in params], min(1, float(factor)))
 
 
 def when_complete(params, use):

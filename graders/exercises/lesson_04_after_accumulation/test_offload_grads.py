@@ -128,6 +128,34 @@ class TestOffloadGrads:
                 handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
             return sums, handles
 
+        def wrong_hook_kind__2(params):
+            sums = {}
+            handles = [p.register_hook(lambda grad, p=p: add(sums, p, grad)) for p in params]
+            return sums, handles + hooked(params, lambda p: setattr(p, "grad", None))
+
+        def took_values_for_a_gradient(params):
+            sums = {}
+            return sums, hooked(params, lambda p: (add(sums, p, p), setattr(p, "grad", None)))
+
+        def only_last_pass(params):
+            """Your sum is the gradient of the latest pass alone. Add it to what is there."""
+            sums = {}
+            return sums, hooked(params, lambda p: (sums.pop(p, None), move(sums, p)))
+
+        def swapped_pair(params):
+            """The order is wrong: the dict comes first, and then the list of handles."""
+            sums = {}
+            return hooked(params, lambda p: move(sums, p)), sums
+
+        def waits_for_all(params):
+            """Your hook waits until all parameters have a `.grad`. A pass may reach only some of them, and then theirs
+            stay where they are. Each hook moves the gradient of its own parameter.
+            """
+            sums = {}
+            return sums, hooked(
+                params, lambda _: all(p.grad is not None for p in params) and [move(sums, p) for p in params]
+            )
+
 
 def add(sums, p, grad):
     """Add a gradient."""

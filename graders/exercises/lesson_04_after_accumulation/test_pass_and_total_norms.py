@@ -1,5 +1,7 @@
 """Exercise 04-pass-and-total-norms."""
 
+import torch
+
 from graders.exercises.authoring import exercise
 from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
@@ -114,6 +116,49 @@ class TestPassAndTotalNorms:
             `p.grad` once it has been written: in a post-accumulate-grad hook.
             """
             return logged(p, lambda grad: [one(grad), total(grad if p.grad is None else grad + p.grad)])
+
+        def took_values_for_a_gradient(p):
+            log = []
+            p.register_hook(lambda grad: log.append(one(grad)))
+            p.register_post_accumulate_grad_hook(lambda q: log.append(total(q)))
+            return log
+
+        def difference_to_the_last(p):
+            """You take the gradient of a pass as the difference to the total before. Between two passes the caller may
+            set `p.grad` to something else. A hook on `p` is given the gradient of the pass itself.
+            """
+            before = [torch.zeros_like(p)]
+
+            def written(grad):
+                before.append(grad.clone())
+                return [one(grad - before[-2]), total(grad)]
+
+            return logged(p, lambda grad: [], written)
+
+        def own_total(p):
+            """You keep a total of your own. Between two passes the caller may set `p.grad` to something else, and it
+            may hold something from the start. Read `p.grad` itself, in a post-accumulate-grad hook.
+            """
+            totals = [torch.zeros_like(p)]
+
+            def arriving(grad):
+                totals.append(totals[-1] + grad)
+                return [one(grad), total(totals[-1])]
+
+            return logged(p, arriving)
+
+        def hooks_pile_up(p):
+            """Your list gets more and more entries with each pass: a hook registers another hook, and that one stays.
+            Register each of the two once, outside of all hooks.
+            """
+            log = []
+
+            def hook(grad):
+                log.append(one(grad))
+                p.register_post_accumulate_grad_hook(lambda q: log.append(total(q.grad)))
+
+            p.register_hook(hook)
+            return log
 
 
 def one(grad):

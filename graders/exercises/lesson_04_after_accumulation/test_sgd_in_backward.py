@@ -107,6 +107,9 @@ class TestSgdInBackward:
             return hooked(model.parameters(), lambda p: (p.sub_(lr * p.grad), setattr(p, "grad", None)))
 
         def late_binding(model, lr):
+            """You use a `.grad` that is `None`. Take the step in the hook and with its argument `p` (the variable of a
+            loop has its last value by then), in a post-accumulate-grad hook of each parameter, and free `.grad` last.
+            """
             handles = []
             for p in model.parameters():
                 handles += hooked([p], lambda _: step(p, lr))  # noqa: B023 - the mistake
@@ -116,10 +119,48 @@ class TestSgdInBackward:
             """Some parameters took no step. `model.parameters()` visits all of them: those of nested modules, and those
             that belong to the model itself.
             """
-            return hooked((p for layer in model.children() for p in layer.parameters()), lambda p: step(p, lr))
+            found = dict.fromkeys(p for layer in model.children() for p in layer.parameters())
+            return hooked(found, lambda p: step(p, lr))
 
         def returned_a_value(model, lr):
             return [p.register_post_accumulate_grad_hook(lambda p: moved(p, lr)) for p in model.parameters()]
+
+        def took_values_for_a_gradient(model, lr):
+            return hooked(model.parameters(), lambda p: (p.data.sub_(lr * p.data), setattr(p, "grad", None)))
+
+        def uphill(model, lr):
+            """Your step goes the wrong way: subtract `lr * p.grad`."""
+            return hooked(model.parameters(), lambda p: step(p, -lr))
+
+        def a_handle_is_missing(model, lr):
+            """The caller removed all handles of your list, and a step is still taken. The list needs the handle of
+            every hook that you register.
+            """
+            return hooked(model.parameters(), lambda p: step(p, lr))[-1:]
+
+        def registered_twice(model, lr):
+            """A parameter got your hook more than once, and the second time its `.grad` is `None`. A parameter may be
+            in several modules: go through `model.parameters()`, where each is once, whatever its depth.
+            """
+            return hooked((p for part in model.modules() for p in part.parameters()), lambda p: step(p, lr))
+
+        def registered_twice__2(model, lr):
+            parts = model.modules()
+            return hooked((p for part in parts for p in part.parameters(recurse=False)), lambda p: step(p, lr))
+
+        def not_in_place(model, lr):
+            """The parameter has new memory: `p.data = ...` puts another tensor there. Change what is there:
+            `p -= lr * p.grad`, under `torch.no_grad()`.
+            """
+
+            def move(p):
+                p.data = p.data - lr * p.grad
+                p.grad = None
+
+            return hooked(model.parameters(), move)
+
+        def missed_parameters__2(model, lr):
+            return hooked((p for name, p in model.named_parameters() if "weight" in name), lambda p: step(p, lr))
 
 
 def moved(p, lr):

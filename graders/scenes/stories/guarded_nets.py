@@ -84,6 +84,8 @@ def zeros_for_the_bias(call: Call, draw: Draw, case: Any, arguments: Arguments) 
     yield "fc.weight.grad", fc.weight.grad
     (net(x) * k).sum().backward(create_graph=True)
     yield "fc.bias.grad after a pass with create_graph", fc.bias.grad.detach()
+    (found,) = torch.autograd.grad((net(x) * k).sum(), fc.bias)
+    yield "the gradient of fc.bias from torch.autograd.grad", found
 
 
 def several_forward_passes(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

@@ -13,6 +13,7 @@ from typing import Any
 
 from graders.core.difference import Difference, Kind
 from graders.core.mistakes import COMMON_MESSAGES
+from graders.core.shapes import explain_shape
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,25 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "Where a value has to be infinite, yours is about the largest number that its dtype holds, as "
         "`torch.nan_to_num` makes it. Leave infinities and NaN as they are.",
     ),
+    Kind.FACTOR: Explanation(
+        "times-a-factor",
+        "Your numbers are right but for a factor: {note}. Look for a sum where a mean is asked for, or the other way "
+        "round, for a sign, and for a factor that is missing or not asked for.",
+    ),
+    Kind.SHAPE: Explanation("another-shape", "{sentence}. {hint}"),
     Kind.TYPE: Explanation(
-        "another-type", "This is not the type that was asked for: {where} is {seen}, and expected is {expected}."
+        "another-type", "This is not the type that was asked for: {where} is {seen}, and expected is {expected}.{hint}"
     ),
 }
 """Explanations for checks whose differences are all of one kind. Texts in braces come from the first difference."""
+
+TO_TYPE = (
+    ("a tensor", "a list", "`torch.stack` makes one tensor of tensors in a list."),
+    ("a tensor", "a tuple", "`max(dim)` and `min(dim)` return values and places: take `.values`, or call `amax`."),
+    ("a list", "a tensor", "`.tolist()` makes a list of it."),
+    ("the number", "a tensor", "`.item()` makes a number of it."),
+)
+"""How one type is made of another: what is expected (how it begins), what was seen, and a hint."""
 
 AXIS_DESCRIPTIONS = {
     "dtype": "the dtype of the tensors",
@@ -205,8 +220,26 @@ def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
         return None
     first = differences[0]
     sentence = first.sentence[:1].upper() + first.sentence[1:]
-    message = found.message.format(sentence=sentence, where=first.where, expected=first.expected, seen=first.seen)
-    return Explanation(found.id, message)
+    message = found.message.format(
+        sentence=sentence,
+        where=first.where,
+        expected=first.expected,
+        seen=first.seen,
+        note=first.note,
+        hint=_hint(first),
+    )
+    return Explanation(found.id, message.strip())
+
+
+def _hint(difference: Difference) -> str:
+    """What may have led to another shape or type, or how to mend it; "" if nobody can tell."""
+    if difference.kind is Kind.SHAPE:
+        shapes = [[int(size) for size in re.findall(r"\d+", text)] for text in (difference.expected, difference.seen)]
+        return explain_shape(*shapes)
+    for expected, seen, hint in TO_TYPE:
+        if difference.expected.startswith(expected) and difference.seen == seen:
+            return f" {hint}"
+    return ""
 
 
 def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:

@@ -14,8 +14,9 @@ _SIGNATURES = Explanation(
 )
 _RETURNED = Explanation(
     "returned-something",
-    "Your hook returned something, and it replaced what flows on: the output, or the gradient. A hook that only "
-    "watches returns `None`; a lambda returns the value of its expression.",
+    "What your hook returned took the place of what flows on, and does not fit there. A hook that only watches "
+    "returns `None` (a lambda returns its value); one that changes something returns what it got, changed: a tensor "
+    "for a tensor, a tuple for a tuple.",
 )
 _STEP = Explanation(
     "step-without-no-grad",
@@ -56,11 +57,41 @@ _BY_TEXT = (
         ),
     ),
     (
+        r"element 0 of tensors does not require grad and does not have a grad_fn",
+        Explanation(
+            "no-graph",
+            "There is no graph to go back through: the tensor was computed under `torch.no_grad()`, detached, or from "
+            "frozen parameters alone. Where that may be so, ask for its `requires_grad` first.",
+        ),
+    ),
+    (
+        r"cannot access local variable|referenced before assignment",
+        Explanation(
+            "nonlocal-missing",
+            "An assignment (also `+=`) makes a name local to the function in which it stands. If a hook is to change a "
+            "variable of the function around it, say `nonlocal name` first.",
+        ),
+    ),
+    (
+        r"mutated during iteration|changed size during iteration",
+        Explanation(
+            "changed-while-looping",
+            "You changed a dict in a loop over it. Loop over a copy, `list(entries)`, or empty it with `clear()`.",
+        ),
+    ),
+    (
+        r"object has no attribute '\w+\.[\w.]+'",
+        Explanation(
+            "dotted-name",
+            "`getattr` takes one name, and this is a path with dots: `model.get_submodule(path)` follows it.",
+        ),
+    ),
+    (
         r"One of the differentiated Tensors does not require grad",
         Explanation(
             "asked-what-needs-no-grad",
-            "`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad: data, or "
-            "something frozen. Ask for tensors that require it; of data, make a copy that does.",
+            "`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad: data, something "
+            "frozen, or what `detach()` returns. Ask for the tensor itself; of data, make a copy that requires it.",
         ),
     ),
 )
@@ -78,7 +109,7 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         own = re.search(r"_\(|[-+*/]=|\]\s*=", line.partition(": ")[2])
         return _STEP if own else _CUT if line else None
     missing = re.search(r"'(list|tuple|dict|str|int|float|bool|NoneType)' object has no attribute '(\w+)'", message)
-    if missing is None or error != "AttributeError" or not line:
+    if missing is None or error != "AttributeError" or ": " not in line:
         return None
     if f".{missing[2]}" not in line and not line.endswith("…"):  # it is not the learner who uses it
         return _RETURNED if missing[1] != "NoneType" else None

@@ -46,7 +46,7 @@ def diagnose_answer(
     for check in failing:
         if len(found.causes) == 2 or check not in left:
             continue
-        cause = _cause_of(left[check])
+        cause = _cause_of(left[check], differences[check])
         known = [one.id for one in found.causes]
         if cause and cause.id not in (*known, "another-type"):  # a wrong type may follow from anything
             found = _with_cause(found, cause, check, left)
@@ -58,20 +58,23 @@ def diagnose_answer(
     circumstance = explain_by_circumstance(exercise.cases, cases)
     if circumstance:
         return Findings((circumstance,), (failing[0],), frozenset(failing[1:]))
-    observation = explain_by_observation([one for one in differences[failing[0]] if one])
+    shown = [one for one in differences[failing[0]] if one]
+    observation = explain_by_observation(shown) or explain_by_kind(shown)
     return replace(found, causes=(observation,), evidence=(failing[0],)) if observation else found
 
 
 def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[str, Sequence[Difference]]) -> Findings:
     """One more cause, which `check` shows. Other checks of the same kind follow from it."""
-    also = {other for other, met in left.items() if other != check and _has_id(_cause_of(met), cause.id)}
+    also = {other for other, met in left.items() if other != check and _has_id(_cause_of(met, met), cause.id)}
     return replace(
         found, causes=(*found.causes, cause), evidence=(*found.evidence, check), follows=found.follows | also
     )
 
 
-def _cause_of(differences: Sequence[Difference]) -> Explanation | None:
-    return explain_by_kind(differences) or explain_missing_result(differences) or _failed_line(differences)
+def _cause_of(differences: Sequence[Difference], by_case: Sequence[Difference | None]) -> Explanation | None:
+    """What all these differences of a check are about. `by_case` has None where the check holds."""
+    missing = explain_missing_result(differences) if all(by_case) else None  # None may be right where it holds
+    return explain_by_kind(differences) or missing or _failed_line(differences)
 
 
 def _failed_line(differences: Sequence[Difference]) -> Explanation | None:

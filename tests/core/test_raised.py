@@ -47,6 +47,22 @@ def hook_that_changes_the_dtype() -> None:
     t.sum().backward()
 
 
+def count_without_nonlocal() -> None:
+    count = 0
+
+    def add() -> None:
+        count += 1  # type: ignore[misc]  # noqa: F823, F841 - the mistake
+
+    add()
+    assert count
+
+
+def clear_in_a_loop() -> None:
+    entries = {1: 2, 3: 4}
+    for key in entries:
+        del entries[key]
+
+
 def step() -> None:
     leaf().sub_(1.0)
 
@@ -64,6 +80,10 @@ def step() -> None:
         (lambda: leaf().grad.zero_(), "line 2 of its cell: p.grad.zero_()", "none-for-a-tensor"),
         (lambda: leaf().grad.zero_(), "line 2 of its cell: model(x)", None),
         (lambda: torch.autograd.grad(leaf().sum(), torch.ones(2)), "", "asked-what-needs-no-grad"),
+        (lambda: torch.ones(()).backward(), "", "no-graph"),
+        (count_without_nonlocal, "", "nonlocal-missing"),
+        (clear_in_a_loop, "", "changed-while-looping"),
+        (lambda: getattr(LAYER, "block.0"), "line 2 of its cell: getattr(model, name)", "dotted-name"),
         (step, "line 6 of its cell: p.sub_(lr * p.grad)", "step-without-no-grad"),
         (step, "line 6 of its cell: p -= lr * p.grad", "step-without-no-grad"),
         (step, "line 6 of its cell: h = fn(h)", "cut-between-steps"),

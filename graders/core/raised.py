@@ -108,6 +108,9 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
     if "a leaf Variable that requires grad is being used in an in-place operation" in message:
         own = re.search(r"_\(|[-+*/]=|\]\s*=", line.partition(": ")[2])
         return _STEP if own else _CUT if line else None
+    called = re.match(r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (?!NoneType)", message)
+    if called and ": " in line and not line.endswith("…") and f"{called[1]}(" not in line:
+        return _RETURNED  # a layer got what the learner's hook had returned
     missing = re.search(r"'(list|tuple|dict|str|int|float|bool|NoneType)' object has no attribute '(\w+)'", message)
     if missing is None or error != "AttributeError" or ": " not in line:
         return None

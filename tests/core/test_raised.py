@@ -75,6 +75,8 @@ def step() -> None:
         (hook_that_appends_and_returns, "", "returned-something"),
         (hook_that_returns_a_list, "line 4 of its cell: model(x)", "returned-something"),
         (hook_that_returns_a_list, "line 4 of its cell: x.flatten(1)", None),
+        (lambda: LAYER([1]), "line 4 of its cell: model(x)", "returned-something"),
+        (lambda: torch.relu([1]), "line 4 of its cell: torch.relu(x)", None),  # type: ignore[arg-type]
         (hook_that_changes_the_dtype, "", "changed-dtype"),
         (lambda: (2 * leaf()).backward(), "line 2 of its cell: y.backward()", "no-sum"),
         (lambda: leaf().grad.zero_(), "line 2 of its cell: p.grad.zero_()", "none-for-a-tensor"),

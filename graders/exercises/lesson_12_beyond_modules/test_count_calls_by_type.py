@@ -127,9 +127,6 @@ class TestCountCallsByType:
             handle.remove()
             return by_class(called)
 
-        def another_name__2(model, x):
-            return Counter(str(type(module)) for module in calls(model, x))
-
         def names_of_modules(model, x):
             """The keys of your dict are names of modules in the model. The task asks for those of classes:
             `type(module).__name__`.
@@ -140,8 +137,3 @@ class TestCountCallsByType:
         def each_module_once(model, x):
             """You counted each module once, however often it was called. Count in every call of the hook."""
             return by_class(dict.fromkeys(calls(model, x)))
-
-        def counts_go_on(model, x, counts=Counter()):  # noqa: B006 - the mistake
-            """Your counts go on from earlier calls of your function. Make the dict inside it, and not once for all."""
-            counts.update(by_class(calls(model, x)))
-            return dict(counts)

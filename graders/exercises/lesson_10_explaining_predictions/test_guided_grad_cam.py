@@ -136,9 +136,9 @@ class TestGuidedGradCam:
             """
             return times(cam(model, layer, x, cls), guided(model, x, cls).abs().amax(1, keepdim=True))
 
-        def channels_for_images(model, layer, x, cls):
-            """The dimension that you added to the heat maps is in the wrong place, so their images meet the channels of
-            guided backprop. It comes second, as in `cam[:, None]`.
+        def shapes_do_not_fit(model, layer, x, cls):
+            """The enlarged heat maps and guided backprop have shapes that do not fit together. The maps need a dimension for
+            the channels, as in `cam[:, None]`, and the size is `x.shape[2:]`.
             """
             gradient = guided(model, x, cls)
             maps = cam(model, layer, x, cls)[None]

@@ -108,6 +108,9 @@ class TestWithHalfSaved:
             """
             return halved(fn, back=lambda kept, dtype: kept)
 
+        def dtype_not_restored__2(fn):
+            return halved(fn, back=lambda kept, dtype: kept.float() if kept.is_floating_point() else kept)
+
         def stored_in_full(fn):
             """A tensor of the old dtype is kept, in what `pack` returns or in a closure, and no memory is saved. `pack`
             returns the float16 tensor; the way back belongs in `unpack`.

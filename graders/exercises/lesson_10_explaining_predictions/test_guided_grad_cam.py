@@ -137,8 +137,8 @@ class TestGuidedGradCam:
             return times(cam(model, layer, x, cls), guided(model, x, cls).abs().amax(1, keepdim=True))
 
         def shapes_do_not_fit(model, layer, x, cls):
-            """The enlarged heat maps and guided backprop have shapes that do not fit together. The maps need a dimension for
-            the channels, as in `cam[:, None]`, and the size is `x.shape[2:]`.
+            """The enlarged heat maps and guided backprop have shapes that do not fit together. The maps need a
+            dimension for the channels, as in `cam[:, None]`, and the size is `x.shape[2:]`.
             """
             gradient = guided(model, x, cls)
             maps = cam(model, layer, x, cls)[None]

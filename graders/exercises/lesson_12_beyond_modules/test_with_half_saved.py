@@ -96,6 +96,9 @@ class TestWithHalfSaved:
         def some_kept_in_full__2(fn):
             return halved(fn, lambda tensor: tensor.is_floating_point() and tensor.numel() > 1)
 
+        def some_kept_in_full__3(fn):
+            return halved(fn, lambda tensor: tensor.dtype == torch.float32)
+
         def casted_integers(fn):
             """You stored the indices as float16, too, and they came back as different numbers or as floats. Pack only
             tensors with `is_floating_point()`, restore those to their old dtype, and leave all others as they are.

@@ -22,6 +22,7 @@ class Kind(str, Enum):
     VALUE = "value"
     PRECISION = "precision"
     FINITE = "finite"
+    FACTOR = "factor"
     TYPE = "type"
     DTYPE = "dtype"
     SHAPE = "shape"

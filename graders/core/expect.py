@@ -91,6 +91,17 @@ def _made_finite(seen: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool((seen[infinite].abs() > 1e-3 * torch.finfo(torch.float32).max).all() and (seen[nan] == 0).all())
 
 
+def _common_factor(seen: torch.Tensor, expected: torch.Tensor) -> str:
+    """By what all entries are multiplied, if it is one number and there are several different entries; else ""."""
+    finite = expected.is_floating_point() and bool(expected.isfinite().all() and seen.isfinite().all())
+    if not finite or len({*expected.abs().flatten().tolist()}) < 3:
+        return ""
+    most = expected.abs().argmax()
+    factor = (seen.flatten()[most].double() / expected.flatten()[most].double()).item()
+    same = torch.isclose(seen.double(), factor * expected.double(), rtol=1e-3, atol=1e-6 * abs(factor))
+    return f"{factor:.4g}" if factor and abs(factor - 1) > 0.01 and bool(same.all()) else ""
+
+
 def _differing_entries(
     value: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float, *, equal_nan: bool = False
 ) -> torch.Tensor:
@@ -157,13 +168,17 @@ class expect:
         share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
         as_float32 = _differing_entries(seen, expected, *FLOAT32)
         rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
+        kind = Kind.PRECISION if rounded else Kind.FINITE if _made_finite(seen[unlike], expected[unlike]) else None
+        factor = None if kind else _common_factor(seen, expected)
         return Difference(
-            Kind.PRECISION if rounded else Kind.FINITE if _made_finite(seen[unlike], expected[unlike]) else Kind.VALUE,
+            kind or (Kind.FACTOR if factor else Kind.VALUE),
             self.path,
             entry="".join(f"[{i}]" for i in index) if several else "",
             expected=wanted,
             seen=shown,
-            note="; ".join([share] * several + [AS_FLOAT32] * rounded),
+            note=f"each entry is {factor} times what is expected"
+            if factor
+            else "; ".join([share] * several + [AS_FLOAT32] * rounded),
         )
 
     def _fail_for_type(self, expected: str) -> NoReturn:

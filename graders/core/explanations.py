@@ -13,6 +13,7 @@ from typing import Any
 
 from graders.core.difference import Difference, Kind
 from graders.core.mistakes import COMMON_MESSAGES
+from graders.core.shapes import explain_shape
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "Where a value has to be infinite, yours is about the largest number that its dtype holds, as "
         "`torch.nan_to_num` makes it. Leave infinities and NaN as they are.",
     ),
+    Kind.FACTOR: Explanation(
+        "times-a-factor",
+        "Your numbers are right but for a factor: {note}. Look for a sum where a mean is asked for, or the other way "
+        "round, for a sign, and for a factor that is missing or not asked for.",
+    ),
+    Kind.SHAPE: Explanation("another-shape", "{sentence}. {hint}"),
 }
 """Explanations for checks whose differences are all of one kind. Texts in braces come from the first difference."""
 
@@ -202,8 +209,24 @@ def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
         return None
     first = differences[0]
     sentence = first.sentence[:1].upper() + first.sentence[1:]
-    message = found.message.format(sentence=sentence, where=first.where, expected=first.expected, seen=first.seen)
-    return Explanation(found.id, message)
+    message = found.message.format(
+        sentence=sentence,
+        where=first.where,
+        expected=first.expected,
+        seen=first.seen,
+        note=first.note,
+        hint=_hint(first),
+    )
+    return Explanation(found.id, message.strip())
+
+
+def _hint(difference: Difference) -> str:
+    """How another shape came about; "" if nobody can tell."""
+    if difference.kind is not Kind.SHAPE:
+        return ""
+    return explain_shape(
+        *([int(size) for size in re.findall(r"\d+", t)] for t in (difference.expected, difference.seen))
+    )
 
 
 def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:

@@ -9,8 +9,9 @@ from graders.core.mistakes import COMMON_MESSAGES
 
 _RETURNED = Explanation(
     "returned-something",
-    "Your hook returned something, and it replaced what flows on: the output, or the gradient. A hook that only "
-    "watches returns `None`; a lambda returns the value of its expression.",
+    "What your hook returned took the place of what flows on, and does not fit there. A hook that only watches "
+    "returns `None` (a lambda returns its value); one that changes something returns what it got, changed: a tensor "
+    "for a tensor, a tuple for a tuple.",
 )
 _STEP = Explanation(
     "step-without-no-grad",
@@ -69,10 +70,20 @@ _BY_TEXT = (
         "or make one number of it first, as `.sum()` and `.norm()` do.",
     ),
     (
+        r"mutated during iteration|changed size during iteration",
+        "changed-while-looping",
+        "You changed a dict in a loop over it. Loop over a copy, `list(entries)`, or empty it with `clear()`.",
+    ),
+    (
+        r"object has no attribute '\w+\.[\w.]+'",
+        "dotted-name",
+        "`getattr` takes one name, and this is a path with dots: `model.get_submodule(path)` follows it.",
+    ),
+    (
         r"One of the differentiated Tensors does not require grad",
         "asked-what-needs-no-grad",
-        "`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad: data, or something "
-        "frozen. Ask for tensors that require it; of data, make a copy that does.",
+        "`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad: data, something "
+        "frozen, or what `detach()` returns. Ask for the tensor itself; of data, make a copy that requires it.",
     ),
     (
         r"through the graph a second time",
@@ -206,8 +217,11 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _NO_VALUE
     if "'function' object has no attribute" in message and line:
         return _NOT_CALLED
+    called = re.match(r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (?!NoneType)", message)
+    if called and ": " in line and not line.endswith("…") and f"{called[1]}(" not in line:
+        return _RETURNED  # a layer got what the learner's hook had returned
     missing = re.search(r"'(list|tuple|dict|str|int|float|bool|NoneType)' object has no attribute '(\w+)'", message)
-    if missing is None or error != "AttributeError" or not line:
+    if missing is None or error != "AttributeError" or ": " not in line:
         return None
     if f".{missing[2]}" not in line and not line.endswith("…"):  # it is not the learner who uses it
         return _RETURNED if missing[1] != "NoneType" else None

@@ -15,13 +15,17 @@ _USUAL_REASONS = (
     ),
     (
         r"\bis a tuple\b.*expected is a (tensor|number|the number)",
-        "`torch.autograd.grad` returns one, even for one tensor: `[0]`.",
+        "`torch.autograd.grad` returns one, even for one tensor: `[0]`. So do `max(dim)` and `min(dim)`: `.values`.",
     ),
     (r"\bis a tuple\b.*expected is (a dict|a list)", "`return a, b` makes a tuple: return one thing alone."),
     (r"\bis a tensor\b.*expected is the number", "`.item()` makes a Python number of it."),
     (
-        r"\bis (the number|a float|an int|a list)\b.*expected is a tensor",
-        "Keep the tensor: no `.item()`, no `.tolist()`.",
+        r"\bis (the number|a float|an int)\b.*expected is a tensor",
+        "Keep the tensor: no `.item()`.",
+    ),
+    (
+        r"\bis a list\b.*expected is a tensor",
+        "`torch.stack` makes one tensor of tensors in a list; `.tolist()` makes a list of a tensor.",
     ),
 )
 """What is found in the sentence, and what helps then."""

@@ -50,7 +50,7 @@ def diagnose_answer(
     for check in failing:
         if len(found.causes) == 2 or check not in left:
             continue
-        cause = _cause_of(left[check])
+        cause = _cause_of(left[check], differences[check])
         known = [one.id for one in found.causes]
         if cause and cause.id not in known:
             found = _with_cause(found, cause, check, left)
@@ -65,13 +65,13 @@ def diagnose_answer(
     first = [one for one in differences[failing[0]] if one]
     at_once = failing[0] == next(iter(differences)) and _shows_at_once(differences[failing[0]], outcomes, failing[0])
     observation = None if at_once else explain_by_observation(first)  # before that, nothing is known to be right
-    observation = observation or explain_wrong_type(first) or explain_none(first)
+    observation = observation or explain_wrong_type(first) or explain_none(first) or explain_by_kind(first)
     return replace(found, causes=(observation,), evidence=(failing[0],)) if observation else found
 
 
 def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[str, Sequence[Difference]]) -> Findings:
     """One more cause, which `check` shows. Other checks of the same kind follow from it."""
-    also = {other for other, met in left.items() if other != check and _has_id(_cause_of(met), cause.id)}
+    also = {other for other, met in left.items() if other != check and _has_id(_cause_of(met, met), cause.id)}
     return replace(
         found, causes=(*found.causes, cause), evidence=(*found.evidence, check), follows=found.follows | also
     )
@@ -87,8 +87,10 @@ def _shows_at_once(differences: Sequence[Difference | None], outcomes: Sequence[
     return False
 
 
-def _cause_of(differences: Sequence[Difference]) -> Explanation | None:
-    return explain_by_kind(differences) or explain_missing_result(differences) or _failed_line(differences)
+def _cause_of(differences: Sequence[Difference], by_case: Sequence[Difference | None]) -> Explanation | None:
+    """What all these differences of a check are about. `by_case` has None where the check holds."""
+    missing = explain_missing_result(differences) if all(by_case) else None  # None may be right where it holds
+    return explain_by_kind(differences) or missing or _failed_line(differences)
 
 
 def _failed_line(differences: Sequence[Difference]) -> Explanation | None:

@@ -288,6 +288,21 @@ def test_a_difference_says_of_what_kind_it_is(value: Any, expected: torch.Tensor
     assert caught.value.difference.kind is kind
 
 
+@pytest.mark.parametrize(
+    ("seen", "expected", "kind", "note"),
+    [
+        ([-2.0, 0.0, 6.0], [1.0, 0.0, -3.0], Kind.FACTOR, "each entry is -2 times what is expected"),
+        ([2.0, 1.0, 6.0], [1.0, 0.0, 3.0], Kind.VALUE, "all entries differ"),
+        ([2.0, 2.0, 0.0], [1.0, 1.0, 0.0], Kind.VALUE, "2 of 3 entries differ"),
+        ([0.0, 0.0, 0.0], [1.0, 2.0, 3.0], Kind.VALUE, "all entries differ"),
+    ],
+)
+def test_a_factor_that_all_entries_share_is_told(seen: Any, expected: Any, kind: Kind, note: str) -> None:
+    with pytest.raises(Mismatch) as caught:
+        expect(out_of_the_box(torch.tensor(seen))).close_to(torch.tensor(expected))
+    assert (caught.value.difference.kind, caught.value.difference.note) == (kind, note)
+
+
 def test_a_condition_in_words_names_its_value() -> None:
     with pytest.raises(Mismatch, match=r"^a: it is gone$"):
         expect(Seen(1, "a")).fail("it is gone")

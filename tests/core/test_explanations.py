@@ -38,8 +38,9 @@ def why(*differences: Difference) -> str | None:
         (Kind.PRECISION, "rounded-to-float32"),
         (Kind.FINITE, "numbers-for-infinities"),
         (Kind.TYPE, None),
+        (Kind.FACTOR, "times-a-factor"),
+        (Kind.SHAPE, "another-shape"),
         (Kind.VALUE, None),
-        (Kind.SHAPE, None),
         (Kind.ORDER, None),
         (Kind.MISSING, None),
         (Kind.CONDITION, None),
@@ -73,6 +74,30 @@ def test_the_first_difference_is_quoted() -> None:
     changed = explain_by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
     assert changed is not None
     assert changed.message.startswith("The values of `x` changed. Leave what your function is given as it was")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "seen", "end"),
+    [
+        (Kind.SHAPE, "the shape (2, 3)", "(2, 1, 3)", "take it out with `squeeze(dim)`."),
+        (Kind.SHAPE, "the shape (2, 1, 3)", "(2, 3)", "`squeeze` has taken it away."),
+        (Kind.SHAPE, "the shape (2, 3)", "(3, 2)", "look at the `dim` of each call."),
+        (Kind.SHAPE, "the shape (2, 3)", "(3,)", "or you took one entry of it."),
+        (Kind.SHAPE, "the shape ()", "(3,)", "or take the one entry that is asked for."),
+        (Kind.SHAPE, "the shape (2, 3)", "(6,)", "and `cat` and `flatten` do not."),
+        (Kind.SHAPE, "the shape (2, 3)", "(4, 3)", "expected the shape (2, 3), saw (4, 3)."),
+        (Kind.TYPE, "a tensor", "a list", "`.tolist()` makes a list of a tensor."),
+        (Kind.TYPE, "the number 3", "a tensor", "`.item()` makes a Python number of it."),
+        (Kind.TYPE, "a dict", "a list", "the result is a list, and expected is a dict."),
+    ],
+)
+def test_another_shape_or_type_has_a_hint_where_they_tell_how_it_came_about(
+    kind: Kind, expected: str, seen: str, end: str
+) -> None:
+    differences = [Difference(kind, "the result", "", expected, seen)]
+    found = explain_by_kind(differences) or explain_wrong_type(differences)
+    assert found is not None
+    assert found.message.endswith(end)
 
 
 def test_braces_of_a_learner_are_text() -> None:
@@ -162,7 +187,7 @@ def test_an_axis_of_the_exercise_alone_explains_nothing_by_itself() -> None:
 def test_messages_fit_and_ask_for_what_a_difference_has(found: Explanation) -> None:
     assert len(found.message) <= 300
     fields = {name for _, name, _, _ in Formatter().parse(found.message) if name}
-    assert fields <= {"sentence", "where", "expected", "seen"}
+    assert fields <= {"sentence", "where", "expected", "seen", "note", "hint"}
 
 
 def test_ids_that_are_in_the_table_of_common_mistakes_say_the_same() -> None:

@@ -54,6 +54,22 @@ def hook_that_changes_the_dtype() -> None:
     t.sum().backward()
 
 
+def count_without_nonlocal() -> None:
+    count = 0
+
+    def add() -> None:
+        count += 1  # type: ignore[misc]  # noqa: F823, F841 - the mistake
+
+    add()
+    assert count
+
+
+def clear_in_a_loop() -> None:
+    entries = {1: 2, 3: 4}
+    for key in entries:
+        del entries[key]
+
+
 def step() -> None:
     leaf().sub_(1.0)
 
@@ -66,11 +82,17 @@ def step() -> None:
         (hook_that_appends_and_returns, "", "returned-something"),
         (hook_that_returns_a_list, "line 4 of its cell: model(x)", "returned-something"),
         (hook_that_returns_a_list, "line 4 of its cell: x.flatten(1)", None),
+        (lambda: LAYER([1]), "line 4 of its cell: model(x)", "returned-something"),
+        (lambda: torch.relu([1]), "line 4 of its cell: torch.relu(x)", None),  # type: ignore[arg-type]
         (hook_that_changes_the_dtype, "", "changed-dtype"),
         (lambda: (2 * leaf()).backward(), "line 2 of its cell: y.backward()", "no-sum"),
         (lambda: leaf().grad.zero_(), "line 2 of its cell: p.grad.zero_()", "none-for-a-tensor"),
         (lambda: leaf().grad.zero_(), "line 2 of its cell: model(x)", None),
         (lambda: torch.autograd.grad(leaf().sum(), torch.ones(2)), "", "asked-what-needs-no-grad"),
+        (lambda: torch.ones(()).backward(), "", "backward-without-a-graph"),
+        (count_without_nonlocal, "", "assigned-inside"),
+        (clear_in_a_loop, "", "changed-while-looping"),
+        (lambda: getattr(LAYER, "block.0"), "line 2 of its cell: getattr(model, name)", "dotted-name"),
         (step, "line 6 of its cell: p.sub_(lr * p.grad)", "step-without-no-grad"),
         (step, "line 6 of its cell: p -= lr * p.grad", "step-without-no-grad"),
         (step, "line 6 of its cell: h = fn(h)", "cut-between-steps"),

@@ -58,7 +58,12 @@ def test_each_check_is_explained_by_itself_up_to_two_causes() -> None:
 
 def test_nothing_is_named_while_what_shows_first_has_no_name() -> None:
     assert found([[WRONG, LEFT]]) == ()
-    assert found([[Difference(Kind.TYPE, "total", "", "a list", "a tuple"), LEFT]]) == ()
+    assert found([[Difference(Kind.TYPE, "total", "", "a list", "a tuple"), LEFT]]) == ("another-type",)
+
+
+def test_a_missing_result_is_named_where_nothing_holds_for_none_may_be_right_elsewhere() -> None:
+    assert found([[NOTHING], [NOTHING]]) == ("missing-return",)
+    assert found([[NOTHING], [None]]) == ()
 
 
 def test_or_the_circumstances_in_which_it_fails() -> None:

@@ -1,6 +1,7 @@
 """Exercise 10-grad-cam."""
 
 import torch
+import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_10_explaining_predictions.programs import (
@@ -137,3 +138,37 @@ class TestGradCam:
             ):
                 torch.autograd.grad(model(x)[:, cls].sum(), list(model.parameters()), allow_unused=True)
             return heat(kept["grad"], kept["maps"])
+
+        def mean_over_channels(model, layer, x, cls):
+            """Your map is too small by a factor: you averaged the weighted channels. Add them up:
+            `(weights * A).sum(1)`.
+            """
+            return cam(model, layer, x, cls) / gradient_at_layer(model, layer, x, of_class(cls))[1].shape[1]
+
+        def mean_over_images(model, layer, x, cls):
+            """Your map is too small by a factor: you took the mean of the logits over the images. Each image has
+            weights of its own, so take the sum, `logits[:, cls].sum()`.
+            """
+            return cam(model, layer, x, cls) / len(x)
+
+        def wrong_target(model, layer, x, cls):
+            """You explained another class, the one with the largest logit, or all of them. The task is to explain
+            `cls`: `logits[:, cls].sum()`.
+            """
+            return heat(*gradient_at_layer(model, layer, x, lambda logits: logits.amax(1).sum()))
+
+        def wrong_target__2(model, layer, x, cls):
+            return heat(*gradient_at_layer(model, layer, x, torch.sum))
+
+        def absolute_weights(model, layer, x, cls):
+            """You took the absolute value of the gradient. A channel that speaks against the class has a negative
+            weight: leave the signs, and apply one ReLU to the sum at the end.
+            """
+            return weighted(model, layer, x, cls, lambda gradient: gradient.abs().mean((2, 3), keepdim=True)).relu()
+
+        def enlarged(model, layer, x, cls):
+            """You enlarged the map to the size of the images. The contract asks for one that is as large as A: [B, h,
+            w].
+            """
+            small = cam(model, layer, x, cls)[:, None]
+            return F.interpolate(small, x.shape[2:], mode="bilinear", align_corners=False)[:, 0]

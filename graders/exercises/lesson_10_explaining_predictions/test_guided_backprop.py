@@ -6,6 +6,7 @@ from graders.exercises.authoring import exercise
 from graders.exercises.lesson_10_explaining_predictions.programs import (
     gradient_at_x,
     guided,
+    guiding,
     of_class,
     relus,
     wrong_explanations,
@@ -125,3 +126,33 @@ class TestGuidedBackprop:
 
         def bare_tensor(model, x, cls):
             return with_hooks(model, x, cls, relus(model), lambda module, gi, go: gi[0].clamp(min=0))
+
+        def first_image_alone(model, x, cls):
+            """Your gradient is 0 for all images but the first: `logits[0, cls]` is the logit of one image. Add up the
+            logits of the class over all images: `logits[:, cls].sum()`.
+            """
+            with guiding(model):
+                return gradient_at_x(model, x, lambda logits: logits[0, cls])
+
+        def every_class(model, x, cls):
+            """You took the gradient of the logits of all classes together. The task asks for one class:
+            `logits[:, cls].sum()`.
+            """
+            with guiding(model):
+                return gradient_at_x(model, x, lambda logits: logits.sum())
+
+        def row_for_a_class(model, x, cls):
+            """`logits[cls]` is a row, which is an image, and not a class. Classes are dimension 1:
+            `logits[:, cls].sum()`.
+            """
+            with guiding(model):
+                return gradient_at_x(model, x, lambda logits: logits[cls].sum())
+
+        def kept_the_negative(model, x, cls):
+            """Your hook keeps the negative gradients, or takes absolute values. Negative ones become 0 and positive
+            ones stay: `grad_input[0].clamp(min=0)`.
+            """
+            return with_hooks(model, x, cls, relus(model), lambda module, gi, go: (gi[0].clamp(max=0),))
+
+        def kept_the_negative__2(model, x, cls):
+            return with_hooks(model, x, cls, relus(model), lambda module, gi, go: (gi[0].abs(),))

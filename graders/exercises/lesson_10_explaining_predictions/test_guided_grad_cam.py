@@ -1,11 +1,13 @@
 """Exercise 10-guided-grad-cam."""
 
+import torch
 import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_10_explaining_predictions.programs import (
     cam,
     gradient_at_layer,
+    gradient_at_x,
     guided,
     guiding,
     of_class,
@@ -106,3 +108,38 @@ class TestGuidedGradCam:
             """
             maps = cam(model, layer, x, cls)
             return times(maps / maps.amax((1, 2), keepdim=True).clamp(min=1e-12), guided(model, x, cls))
+
+        def ordinary_gradient(model, layer, x, cls):
+            """You multiplied by the ordinary gradient: in the pass for guided backprop no hook clamped anything.
+            Register the hooks on all ReLUs before that forward pass, and let each return the clamped `grad_input`.
+            """
+            return times(cam(model, layer, x, cls), gradient_at_x(model, x, of_class(cls)))
+
+        def added_up(model, layer, x, cls):
+            """You added the two maps. The task asks for their product."""
+            gradient = guided(model, x, cls)
+            return times(cam(model, layer, x, cls), torch.ones_like(gradient)) + gradient
+
+        def bicubic(model, layer, x, cls):
+            """You upsampled with another mode than `mode='bilinear'`."""
+            return product(model, layer, x, cls, mode="bicubic")
+
+        def relu_of_the_product(model, layer, x, cls):
+            """You replaced negative values of the product by 0. The ReLU belongs to the Grad-CAM alone; guided backprop
+            has negative values, and keeps them.
+            """
+            return product(model, layer, x, cls).relu()
+
+        def one_channel(model, layer, x, cls):
+            """You made one channel of those of guided backprop. The task asks for the product with each channel: the
+            result has the shape of `x`.
+            """
+            return times(cam(model, layer, x, cls), guided(model, x, cls).abs().amax(1, keepdim=True))
+
+        def shapes_do_not_fit(model, layer, x, cls):
+            """The enlarged heat maps and guided backprop have shapes that do not fit together. The maps need a
+            dimension for the channels, as in `cam[:, None]`, and the size is `x.shape[2:]`.
+            """
+            gradient = guided(model, x, cls)
+            maps = cam(model, layer, x, cls)[None]
+            return gradient * F.interpolate(maps, gradient.shape[2:], mode="bilinear", align_corners=False)

@@ -124,3 +124,36 @@ class TestPointingGame:
         def no_python_float(cam, boxes, size):
             """The value is right, but it is a tensor. Return a Python float: call `.item()`."""
             return torch.tensor(share(cam, boxes, peaks(large(cam, size))))
+
+        def number_of_hits(cam, boxes, size):
+            """You returned the number of hits, or a percentage. The task asks for their share: divide by the number of
+            maps.
+            """
+            return share(cam, boxes, peaks(large(cam, size))) * len(cam)
+
+        def number_of_hits__2(cam, boxes, size):
+            return share(cam, boxes, peaks(large(cam, size))) * 100
+
+        def order_of_the_box(cam, boxes, size):
+            """You unpacked a box in another order, as x0, x1, y0, y1. It is (x0, y0, x1, y1)."""
+            return share(cam, boxes[:, [0, 2, 1, 3]], peaks(large(cam, size)))
+
+        def width_and_height(cam, boxes, size):
+            """You took the last two numbers of a box for its width and height. They are x1 and y1, where it ends."""
+            return share(cam, boxes + torch.cat([0 * boxes[:, :2], boxes[:, :2]], 1), peaks(large(cam, size)))
+
+        def zero_maps_left_out(cam, boxes, size):
+            """You left maps that are 0 everywhere out of the number of maps. Such a map is no hit, but it counts as a
+            map: divide by `len(cam)`.
+            """
+            return (
+                share(cam, boxes, peaks(large(cam, size))) * len(cam) / max(1, int((cam.flatten(1).amax(1) > 0).sum()))
+            )
+
+        def threshold(cam, boxes, size):
+            """You ask for more than a largest value above 0. A map with very small values may be a hit, too."""
+            return share(cam * (cam > 0.1), boxes, peaks(large(cam, size)))
+
+        def open_box(cam, boxes, size):
+            """You left x0 and y0 out of the box. They belong to it: `x0 <= x < x1` and `y0 <= y < y1`."""
+            return share(cam, boxes + torch.tensor([1, 1, 0, 0]), peaks(large(cam, size)))

@@ -99,3 +99,19 @@ class TestSaliencyMap:
 
         def softmax_target__2(model, x, classes):
             return gradient_at_x(model, x, lambda logits: of_pairs(classes)(logits.log_softmax(1))).abs().amax(1)
+
+        def every_logit(model, x, classes):
+            """You took the gradient of the logits of all classes together. Of each image, pick the one logit that
+            `classes` names: `logits.gather(1, classes[:, None]).sum()`.
+            """
+            return gradient_at_x(model, x, torch.sum).abs().amax(1)
+
+        def rows_for_classes(model, x, classes):
+            """`logits[classes]` takes rows, which are images, and not classes. Pair each row with its class:
+            `logits[torch.arange(B), classes]`, or `logits.gather(1, classes[:, None])`.
+            """
+            return gradient_at_x(model, x, lambda logits: logits[classes].sum()).abs().amax(1)
+
+        def times_the_image(model, x, classes):
+            """You multiplied the gradient by the image. The task asks for the derivatives themselves."""
+            return (gradient_at_x(model, x, of_pairs(classes)) * x.detach()).abs().amax(1)

@@ -127,3 +127,21 @@ class TestCleanCopy:
 
         def changed_the_mode__2(model):
             return stripped_copy(model).train()
+
+        def returned_the_count(model):
+            """You returned what your function from the last exercise returns, the number of hooks. Keep the copy in a
+            variable, strip it, and return the copy.
+            """
+            return stripped(copy.deepcopy(model).modules())
+
+        def frozen(model):
+            """Parameters of the copy do not require grad as those of the original do. Leave out `requires_grad_()`, and
+            copy with `copy.deepcopy`.
+            """
+            return stripped_copy(model).requires_grad_(False)
+
+        def other_hooks_removed(model):
+            """You removed too much: the copy has lost hooks of `state_dict` or `load_state_dict`. Clear only the four
+            dicts of module hooks, by their names.
+            """
+            return stripped_copy(model, kinds=[name for name in vars(model) if name.endswith("_hooks")])

@@ -115,3 +115,18 @@ class TestMeanActivation:
             `output.detach().mean()`.
             """
             return mean(model, name, x, statistic=lambda output: output.mean().item())
+
+        def another_statistic(model, name, x):
+            """You returned the sum, or the mean of the absolute values. The task asks for the mean:
+            `output.detach().mean()`.
+            """
+            return mean(model, name, x, statistic=lambda output: output.detach().sum())
+
+        def another_statistic__2(model, name, x):
+            return mean(model, name, x, statistic=lambda output: output.detach().abs().mean())
+
+        def detached_in_place(model, name, x):
+            """`detach_()` cuts the graph of the output itself, with which the model goes on, and refuses views.
+            `detach()` returns a new tensor, and leaves the output alone.
+            """
+            return mean(model, name, x, statistic=lambda output: output.detach_().mean())

@@ -83,6 +83,9 @@ class TestRemoveAllHooks:
         def one_kind_only__2(model):
             return stripped(model.modules(), KINDS[:2])
 
+        def one_kind_only__3(model):
+            return stripped(model.modules(), [kind for kind in KINDS if kind != "_backward_pre_hooks"])
+
         def children_only(model):
             return stripped(model.children())
 
@@ -99,8 +102,8 @@ class TestRemoveAllHooks:
             return count
 
         def counted_functions(model):
-            """One hook is missing from your count: a function that was registered twice on one module. Each
-            registration is a hook of its own.
+            """Your count is too low where a module has several hooks of one kind, such as a function that was
+            registered twice. Each registration is a hook: add up the lengths of the dicts.
             """
             count = sum(len(set(getattr(module, kind).values())) for module in model.modules() for kind in KINDS)
             stripped(model.modules())
@@ -124,3 +127,10 @@ class TestRemoveAllHooks:
             the dicts before you empty them.
             """
             stripped(model.modules())
+
+        def counted_too_late(model):
+            """You returned 0: you counted when the dicts were already empty. Add up their lengths before you empty
+            them.
+            """
+            stripped(model.modules())
+            return 0

@@ -146,3 +146,45 @@ class TestCountMacs:
             with FlopCounterMode(display=False) as counter:
                 model(x)
             return counter.get_total_flops() // 2
+
+        def counted_the_bias(model, x):
+            """You counted the bias. Adding it is not a MAC: only the products with weights count."""
+            return added_up(
+                model, x, lambda layer, x, output: dots(layer, x, output) + output.numel() * (layer.bias is not None)
+            )
+
+        def flops(model, x):
+            """You counted each multiply-add as two operations. It is one MAC: leave out the factor 2."""
+            return 2 * added_up(model, x)
+
+        def weights_alone(model, x):
+            """You counted weights. Each of them is used once for every position and every sample: a number of the
+            output costs `weight[0].numel()` MACs, and there are `output.numel()` of them.
+            """
+            return added_up(model, x, lambda layer, x, output: layer.weight.numel())
+
+        def outputs_twice(model, x):
+            """You counted the output channels twice. They are in `output.numel()` already, so multiply by what one
+            number of the output costs: `weight[0].numel()`.
+            """
+            return added_up(model, x, lambda layer, x, output: output.numel() * layer.weight.numel())
+
+        def channels_left_out(model, x):
+            """You left out the input channels. A number of a convolution's output adds up over all channels of its
+            group: `in_channels // groups` times the sizes of the kernel.
+            """
+
+            def kernel(layer, x, output):
+                return dots(layer, x, output) // (layer.weight.shape[1] if layer.weight.dim() == 4 else 1)
+
+            return added_up(model, x, kernel)
+
+        def two_dimensions_only(model, x):
+            """You took the input of a linear layer for [batch, features]. It may have more dimensions, and the layer
+            does its work at each of them: start from `output.numel()`.
+            """
+
+            def rows(layer, x, output):
+                return dots(layer, x, output) if layer.weight.dim() == 4 else len(output) * layer.weight.numel()
+
+            return added_up(model, x, rows)

@@ -3,6 +3,8 @@
 import contextlib
 from functools import partial
 
+import torch
+
 from graders.exercises.authoring import exercise
 from graders.scenes.scene import stories
 from graders.scenes.stories import graph_nodes
@@ -132,3 +134,60 @@ class TestGradIntoNodes:
 
         def stored_alias(y, node_names):
             return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0]}))
+
+        def no_backward(y, node_names):
+            """Your dict is empty, for no backward pass ran while your hooks were there. Register them, call
+            `y.backward()`, and then remove them.
+            """
+            return {}
+
+        def leaves_not_filled(y, node_names):
+            """`torch.autograd.grad` writes no `.grad`, and does not go through the nodes of the leaves
+            (`AccumulateGrad`). The task asks for `y.backward()`.
+            """
+            found, leaves = {}, [node.variable for node in nodes_of(y) if hasattr(node, "variable")]
+            with contextlib.ExitStack() as hooks:
+                for node, name in nodes_of(y).items():
+                    if name in node_names:
+                        hooks.callback(node.register_prehook(partial(keep, found, name)).remove)
+                torch.autograd.grad(y, leaves)
+            return found
+
+        def a_pass_for_each(y, node_names):
+            """You ran several backward passes, and each of them added to the `.grad` of the leaves. One pass is enough:
+            register all hooks first.
+            """
+            y.backward(retain_graph=True)
+            return collected(y, node_names)
+
+        def keys_are_nodes(y, node_names):
+            """The keys of your dict are nodes. The task asks for names: `node.name()`."""
+            found = collected(y, node_names)
+            return {node: found[name] for node, name in nodes_of(y).items() if name in found}
+
+        def two_levels_only(y, node_names):
+            """You looked at `y.grad_fn` and the nodes right behind it only. Go on from each of them, until there are
+            none.
+            """
+            top = nodes_of(y, lambda node: node.next_functions if node is y.grad_fn else ())
+            return collected(y, node_names, nodes=top)
+
+        def class_for_name(y, node_names):
+            """You used the name of the node's class. For leaves that is not what `node.name()` returns."""
+            return collected(y, node_names, nodes={node: type(node).__name__ for node in nodes_of(y)})
+
+        def all_outputs(y, node_names):
+            """You added up the gradients of all outputs of a node. Only that of its first output is asked for:
+            `grad_outputs[0]`.
+            """
+
+            def total(result, name, grads):
+                result[name] = sum(grad.detach().clone() for grad in grads if grad is not None)
+
+            return collected(y, node_names, total)
+
+        def whole_tuple(y, node_names):
+            """You kept the tuple that the pre-hook gets. It has a gradient for each output of the node: keep the first,
+            `grad_outputs[0]`.
+            """
+            return collected(y, node_names, lambda result, name, grads: result.update({name: grads}))

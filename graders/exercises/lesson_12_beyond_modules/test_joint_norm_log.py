@@ -156,3 +156,24 @@ class TestJointNormLog:
 
             handles = [t.register_hook(hook) for t in tensors]
             return log, SimpleNamespace(remove=lambda: [handle.remove() for handle in handles])
+
+        def another_norm(tensors):
+            """You logged another number than the L2 norm: the root of the *sum* of the squares of all entries, not of
+            their mean, not the sum of their absolute values, and not the largest of the norms.
+            """
+            return logged(
+                tensors, lambda grads: torch.cat([grad.flatten() for grad in grads]).square().mean().sqrt().item()
+            )
+
+        def another_norm__2(tensors):
+            return logged(tensors, lambda grads: sum(grad.abs().sum().item() for grad in grads))
+
+        def another_norm__3(tensors):
+            return logged(tensors, lambda grads: max(grad.norm().item() for grad in grads))
+
+        def copied_the_log(tensors):
+            """The list that you return stays empty: it is a copy, and your hook appends to another one. Return the list
+            itself.
+            """
+            log, handle = logged(tensors, joint)
+            return list(log), handle

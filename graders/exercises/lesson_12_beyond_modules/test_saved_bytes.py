@@ -138,3 +138,32 @@ class TestSavedBytes:
             """You called `fn()` twice. Once is enough: call it inside the `with` block, and nowhere else."""
             fn()
             return weighed(fn)
+
+        def outside_the_hooks(fn):
+            """Nothing was counted: `fn()` has to run inside `with saved_tensors_hooks(pack, unpack):`, and with its
+            parentheses.
+            """
+            fn()
+            return 0
+
+        def outside_the_hooks__2(fn):
+            return 0
+
+        def bits(fn):
+            """You counted bits, or several times the bytes. The bytes of a tensor are `numel() * element_size()`."""
+            return 8 * weighed(fn)
+
+        def some_left_out(fn):
+            """You left some tensors out: those that require no grad, or those that are not floating-point. Data, masks
+            and indices that are saved count, too.
+            """
+            return weighed(fn, lambda tensor: size(tensor) if tensor.requires_grad else 0)
+
+        def some_left_out__2(fn):
+            return weighed(fn, lambda tensor: size(tensor) if tensor.is_floating_point() else 0)
+
+        def something_else_kept(fn):
+            """Your count is right, but backward computes with other numbers than those saved. What `pack` returns,
+            `unpack` has to turn back into the very values: keep the tensor.
+            """
+            return weighed(fn, keep=torch.zeros_like)

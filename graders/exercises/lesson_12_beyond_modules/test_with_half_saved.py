@@ -96,6 +96,9 @@ class TestWithHalfSaved:
         def some_kept_in_full__2(fn):
             return halved(fn, lambda tensor: tensor.is_floating_point() and tensor.numel() > 1)
 
+        def some_kept_in_full__3(fn):
+            return halved(fn, lambda tensor: tensor.dtype == torch.float32)
+
         def casted_integers(fn):
             """You stored the indices as float16, too, and they came back as different numbers or as floats. Pack only
             tensors with `is_floating_point()`, restore those to their old dtype, and leave all others as they are.
@@ -108,6 +111,9 @@ class TestWithHalfSaved:
             """
             return halved(fn, back=lambda kept, dtype: kept)
 
+        def dtype_not_restored__2(fn):
+            return halved(fn, back=lambda kept, dtype: kept.float() if kept.is_floating_point() else kept)
+
         def stored_in_full(fn):
             """A tensor of the old dtype is kept, in what `pack` returns or in a closure, and no memory is saved. `pack`
             returns the float16 tensor; the way back belongs in `unpack`.
@@ -117,3 +123,24 @@ class TestWithHalfSaved:
         def another_result(fn):
             """You called `fn()`, but what you return is not the object that it returned. Return its result as it is."""
             halved(fn)
+
+        def bfloat16(fn):
+            """You kept bfloat16, which has fewer digits. The task asks for float16: `half()`."""
+            return halved(fn, to=torch.Tensor.bfloat16)
+
+        def last_dtype(fn):
+            """You keep one dtype for all tensors, that of the last one saved. Each tensor has its own: let `pack`
+            return it together with the tensor.
+            """
+            last = []
+
+            def half(tensor):
+                last[:] = [tensor.dtype]
+                return tensor.half()
+
+            def pack(tensor):
+                last[:] = [tensor.dtype]
+                return (True, half(tensor.detach())) if tensor.is_floating_point() else (False, tensor.detach())
+
+            with saved_tensors_hooks(pack, lambda packed: packed[1].to(last[0]) if packed[0] else packed[1]):
+                return fn()

@@ -178,3 +178,62 @@ class TestAblateHead:
             """
             block = model.blocks[layer]
             return before_mix(block, lambda heads: zeroed(heads.detach(), columns(block, head)))
+
+        def columns_behind_too(model, layer, head):
+            """You put zeros into the columns of later heads, too. A head has `width // heads` columns: end at
+            `(head + 1) * size`.
+            """
+            block = model.blocks[layer]
+            return before_mix(block, lambda heads: zeroed(heads, slice(columns(block, head).start, None)))
+
+        def counted_from_one(model, layer, head):
+            """You counted heads from 1. Head 0 has the first columns: from `head * size` up to `(head + 1) * size`."""
+            block = model.blocks[layer]
+            size = columns(block, 0).stop
+            return before_mix(block, lambda heads: zeroed(heads, slice((head - 1) * size, head * size)))
+
+        def another_block(model, layer, head):
+            """You switched off a head of another block. `layer` counts `model.blocks` from 0."""
+            return before_mix(
+                model.blocks[layer - 1], lambda heads: zeroed(heads, columns(model.blocks[layer - 1], head))
+            )
+
+        def another_block__2(model, layer, head):
+            return before_mix(model.blocks[0], lambda heads: zeroed(heads, columns(model.blocks[0], head)))
+
+        def not_a_context_manager(model, layer, head):
+            """What you return is no context manager, so `with` refuses it. Return the handle, or put
+            `@contextlib.contextmanager` over a function with one `yield`.
+            """
+            block = model.blocks[layer]
+            before_mix(block, lambda heads: zeroed(heads, columns(block, head)))
+
+        def not_a_context_manager__2(model, layer, head):
+            block = model.blocks[layer]
+            before_mix(block, lambda heads: zeroed(heads, columns(block, head)))
+            yield
+
+        @contextlib.contextmanager
+        def decorated_without_yield(model, layer, head):
+            """A function under `@contextlib.contextmanager` has to `yield`. If you return the handle, which is a
+            context manager already, leave the decorator out.
+            """
+            return before_mix(model.blocks[layer], torch.zeros_like)
+
+        def not_zeros(model, layer, head):
+            """You put other numbers than zeros into the columns of the head. The head adds nothing only with zeros."""
+            block = model.blocks[layer]
+            part = columns(block, head)
+
+            def change(heads):
+                heads = heads.clone()
+                heads[..., part] = heads[..., part].mean()
+                return heads
+
+            return before_mix(block, change)
+
+        def not_zeros__2(model, layer, head):
+            block = model.blocks[layer]
+            return before_mix(
+                block, lambda heads: heads - torch.inf * (1 - zeroed(torch.ones_like(heads), columns(block, head)))
+            )

@@ -114,6 +114,43 @@ class TestAttentionPattern:
         def another_block__2(model, tokens, layer):
             return pattern(model, tokens, -1)
 
+        def another_block__3(model, tokens, layer):
+            return pattern(model, tokens, 0)
+
+        def another_block__4(model, tokens, layer):
+            return pattern(model, tokens, -1 - layer)
+
+        def not_asked(model, tokens, layer):
+            """You got `None` where the weights should be: `attention` was not asked for them. A pre-hook with
+            `with_kwargs=True` has to return `(args, kwargs)` with `need_weights=True`, and with
+            `average_attn_weights=False`.
+            """
+            return pattern(model, tokens, layer, need_weights=False)
+
+        def not_asked__2(model, tokens, layer):
+            return pattern(model, tokens, layer, need_weights=False, copy=lambda weights: weights)
+
+        def keywords_alone(model, tokens, layer):
+            """Your pre-hook returned the keyword arguments alone. With `with_kwargs=True` it returns both:
+            `return args, kwargs`.
+            """
+            attention = model.blocks[layer].attention
+            with attention.register_forward_pre_hook(lambda module, args, kwargs: kwargs, with_kwargs=True):
+                model(tokens)
+
+        def output_not_weights(model, tokens, layer):
+            """You returned what `attention` computes, the first item of its pair. The weights are the second:
+            `output[1]`.
+            """
+            kept = []
+            hook = lambda module, args, output: kept.append(copied(output[0]))  # noqa: E731
+            run(model, tokens, [model.blocks[layer].attention.register_forward_hook(hook)])
+            return kept[0]
+
+        def last_token_alone(model, tokens, layer):
+            """You kept the row of the last token alone. The task asks for the row of each token."""
+            return pattern(model, tokens, layer)[:, :, -1]
+
         def transposed(model, tokens, layer):
             """Rows and columns are swapped: row t is what token t looks at, and adds up to 1. That is how
             `nn.MultiheadAttention` returns it.

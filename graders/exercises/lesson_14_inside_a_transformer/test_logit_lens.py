@@ -130,3 +130,24 @@ class TestLogitLens:
             """
             stream = stream_of(model, tokens)
             return said(model, torch.cat([stream[:1], stream[1:] - stream[:-1]]))
+
+        def last_missing(model, tokens):
+            """The stage after the last block is missing: you took what each block gets. Take what each one returns, and
+            what the first one gets.
+            """
+            return lens(model, tokens)[:-1]
+
+        def normed_at_the_end_alone(model, tokens):
+            """Only the last stage went through `model.norm`. All have to: `model.unembed(model.norm(stream))`."""
+            stream = stream_of(model, tokens)
+            return torch.cat([model.unembed(stream[:-1]), said(model, stream[-1:])]).detach()
+
+        def last_stage_alone(model, tokens):
+            """You returned the logits of the last stage alone. Keep what flows at each stage in a list, and make one
+            tensor of it with `torch.stack`.
+            """
+            return lens(model, tokens)[-1]
+
+        def tokens_not_logits(model, tokens):
+            """You returned the tokens with the largest logits. The task asks for the logits: leave out `argmax`."""
+            return lens(model, tokens).argmax(-1)

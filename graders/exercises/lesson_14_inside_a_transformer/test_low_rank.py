@@ -118,6 +118,9 @@ class TestLowRank:
             """The parameters that were there can still be trained. Freeze all of them: `requires_grad_(False)`."""
             return added(model, name, rank, scaled(alpha / rank), freeze=[])
 
+        def nothing_frozen__2(model, name, rank, alpha):
+            return added(model, name, rank, scaled(alpha / rank), freeze=[model.get_submodule(name).weight])
+
         def new_ones_frozen(model, name, rank, alpha):
             """The two new parameters are frozen, too. Freeze those that are there before you make new ones."""
 
@@ -151,11 +154,17 @@ class TestLowRank:
             return added(model, name, rank, scaled(alpha / rank), b=b)
 
         def both_zero(model, name, rank, alpha):
-            """Both parameters are zero. Then the gradient of each is zero, too, and they never learn: `low_rank_a` has
-            to be random.
+            """Your `low_rank_a` is zero. It has to be random and `low_rank_b` zero; with two zeros the gradient of each
+            is zero, too, and they never learn.
             """
             a = torch.zeros_like(random(rank, model.get_submodule(name)))
             return added(model, name, rank, scaled(alpha / rank), a=a)
+
+        def both_zero__2(model, name, rank, alpha):
+            layer = model.get_submodule(name)
+            b = torch.randn(layer.out_features, rank, dtype=layer.weight.dtype)
+            a = torch.zeros_like(random(rank, layer))
+            return added(model, name, rank, scaled(alpha / rank), a=a, b=b)
 
         def no_parameters(model, name, rank, alpha):
             """`low_rank_a` and `low_rank_b` are plain tensors, which the model does not know about and no optimizer
@@ -195,3 +204,32 @@ class TestLowRank:
         def no_handle(model, name, rank, alpha):
             """Your function has to return a handle: an object whose `remove()` undoes it all."""
             added(model, name, rank, scaled(alpha / rank))
+
+        def divided_by_alpha(model, name, rank, alpha):
+            """You multiplied by `rank / alpha`. The factor is `alpha / rank`."""
+            return added(model, name, rank, scaled(rank / alpha))
+
+        def output_replaced(model, name, rank, alpha):
+            """Your hook returned the product alone, in place of the layer's output. Return the sum: `output + ...`."""
+            return added(model, name, rank, lambda layer, x, output: alpha / rank * product(layer, x))
+
+        def not_random(model, name, rank, alpha):
+            """Your `low_rank_a` has the same numbers each time. It has to begin at random: `torch.randn`."""
+            layer = model.get_submodule(name)
+            return added(model, name, rank, scaled(alpha / rank), a=torch.ones_like(random(rank, layer)))
+
+        def sizes_swapped(model, name, rank, alpha):
+            """A parameter has its sizes the other way round. `low_rank_a` is [rank, in], and `low_rank_b` [out, rank];
+            so the product is `x @ low_rank_a.T @ low_rank_b.T`.
+            """
+            layer = model.get_submodule(name)
+            a, b = random(rank, layer).T, torch.zeros(rank, layer.out_features, dtype=layer.weight.dtype)
+            return added(
+                model, name, rank, lambda layer, x, output: output + x @ layer.low_rank_a @ layer.low_rank_b, a=a, b=b
+            )
+
+        def hook_handle_alone(model, name, rank, alpha):
+            """You returned the handle of the hook, whose `remove()` takes off the hook alone. Return an object of
+            yours, whose `remove()` also deletes the two parameters and gives each other one its `requires_grad`.
+            """
+            return added(model, name, rank, scaled(alpha / rank), undo=("hook",))

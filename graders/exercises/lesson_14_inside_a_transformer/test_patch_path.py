@@ -159,8 +159,8 @@ class TestPatchPath:
             return effects(model, clean, corrupt, metric, put=put_first)
 
         def kept_again(model, clean, corrupt, metric):
-            """Nothing comes back: the hooks that keep what flows in the run on `clean` were still there in the run on
-            `corrupt`. Take them off in between.
+            """Nothing comes back. Either your patching hook does not return the new stream, or the hooks that keep what
+            flows in the run on `clean` were still there in the run on `corrupt`: take them off in between.
             """
             return effects(model, clean, corrupt, metric, put=lambda hidden, kept, token: hidden)
 
@@ -189,3 +189,62 @@ class TestPatchPath:
                     with block.register_forward_pre_hook(patch):
                         shares.append(share(metric(model(corrupt)), best, worst))
             return torch.tensor(shares).view(len(model.blocks), -1)
+
+        def one_minus_the_share(model, clean, corrupt, metric):
+            """You returned what is still missing: 1 minus the share. Start from the run on `corrupt`:
+            `(patched - corrupt) / (clean - corrupt)`.
+            """
+            return 1 - effects(model, clean, corrupt, metric)
+
+        def another_denominator(model, clean, corrupt, metric):
+            """You divided by another number. The share is of all that can come back: `clean - corrupt`."""
+            return effects(
+                model,
+                clean,
+                corrupt,
+                metric,
+                share=lambda patched, clean, corrupt: (patched - corrupt) / (clean + corrupt),
+            )
+
+        def token_by_block(model, clean, corrupt, metric):
+            """Rows and columns are swapped. The result is [blocks, tokens]."""
+            return effects(model, clean, corrupt, metric).T.contiguous()
+
+        def later_tokens_too(model, clean, corrupt, metric):
+            """You patched the later tokens, too, or the token before. A run has the clean stream at one token,
+            `[:, token]`, without a colon behind it.
+            """
+
+            def put_from(hidden, kept, token):
+                return torch.cat([hidden[:, :token], kept[:, token:]], 1)
+
+            return effects(model, clean, corrupt, metric, put=put_from)
+
+        def later_tokens_too__2(model, clean, corrupt, metric):
+            return effects(model, clean, corrupt, metric, put=lambda hidden, kept, token: put(hidden, kept, token - 1))
+
+        def only_between_0_and_1(model, clean, corrupt, metric):
+            """You changed shares below 0 or above 1: a patch may lead away from `clean`, or beyond it. Return them as
+            they are, without `abs` and `clamp`.
+            """
+            return effects(model, clean, corrupt, metric).clamp(0, 1)
+
+        def only_between_0_and_1__2(model, clean, corrupt, metric):
+            return effects(model, clean, corrupt, metric).abs()
+
+        def zeros_put(model, clean, corrupt, metric):
+            """You put zeros at the token. Put what the block passed on there in the run on `clean`."""
+            return effects(model, clean, corrupt, metric, put=lambda hidden, kept, token: put(hidden, 0 * kept, token))
+
+        def swapped_runs__2(model, clean, corrupt, metric):
+            swapped = effects(model, corrupt, clean, metric)
+            return 1 - swapped
+
+        def a_tuple_assumed(model, clean, corrupt, metric):
+            """A block here returns the stream itself, and not a tuple: `output[0]` is the first row of the batch then,
+            and a tuple does not fit in its place. Check with `isinstance(output, tuple)`.
+            """
+            for block in model.blocks:
+                with block.register_forward_hook(lambda module, args, output: (output[0].clone(), *output[1:])):
+                    model(clean)
+            return effects(model, clean, corrupt, metric)

@@ -103,3 +103,17 @@ class TestResidualStream:
             """Your last entry has been through `model.norm`. Take what the last block passes on."""
             stream = stream_of(model, tokens)
             return torch.cat([stream[:-1], model.norm(stream[-1:]).detach()])
+
+        def blocks_come_second(model, tokens):
+            """The blocks are your second dimension. `torch.stack(kept)` makes them the first."""
+            return stream_of(model, tokens).transpose(0, 1).contiguous()
+
+        def joined_the_batches(model, tokens):
+            """You joined the tensors along the batch. `torch.stack(kept)` gives the blocks a dimension of their own;
+            `torch.cat` does not.
+            """
+            return stream_of(model, tokens).flatten(0, 1)
+
+        def last_token_alone(model, tokens):
+            """You kept only the last token. The task asks for the stream at every token."""
+            return stream_of(model, tokens)[:, :, -1]

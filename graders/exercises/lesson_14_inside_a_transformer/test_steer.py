@@ -158,3 +158,51 @@ class TestSteer:
             on the block itself, without `prepend=True`.
             """
             return behind(model.blocks[layer], lambda stream: moved(stream, scale * direction, start), prepend=True)
+
+        def after_start(model, layer, direction, scale, start=0):
+            """The token at `start` was not moved. It is the first that is: `stream[:, start:]`."""
+            return behind(model.blocks[layer], lambda stream: moved(stream, scale * direction, start + 1))
+
+        def before_start(model, layer, direction, scale, start=0):
+            """You moved the tokens before `start`, and those from `start` on stayed. Move `stream[:, start:]`."""
+
+            def change(stream):
+                return torch.cat([stream[:, :start] + scale * direction, stream[:, start:]], 1)
+
+            return behind(model.blocks[layer], change)
+
+        def replaced_the_stream(model, layer, direction, scale, start=0):
+            """You put the vector in the place of the stream, or multiplied by it. Add it to what is there: `+=` in a
+            clone.
+            """
+
+            def change(stream):
+                return torch.cat([stream[:, :start], (scale * direction).expand_as(stream[:, start:])], 1)
+
+            return behind(model.blocks[layer], change)
+
+        def replaced_the_stream__2(model, layer, direction, scale, start=0):
+            def change(stream):
+                return torch.cat([stream[:, :start], stream[:, start:] * (scale * direction)], 1)
+
+            return behind(model.blocks[layer], change)
+
+        def subtracted(model, layer, direction, scale, start=0):
+            """You moved the stream the other way. Add `scale * direction`."""
+            return behind(model.blocks[layer], lambda stream: moved(stream, -scale * direction, start))
+
+        def first_text_alone(model, layer, direction, scale, start=0):
+            """You moved the first text of the batch only. The stream is [batch, token, width]: `stream[:, start:]`."""
+
+            def change(stream):
+                return torch.cat([moved(stream[:1], scale * direction, start), stream[1:]])
+
+            return behind(model.blocks[layer], change)
+
+        def tuple_for_a_stream(model, layer, direction, scale, start=0):
+            """The block returns a tuple, and your hook treats it as the stream. The stream is `output[0]` then: check
+            with `isinstance(output, tuple)`, and return `(stream, *output[1:])`.
+            """
+            return model.blocks[layer].register_forward_hook(
+                lambda module, args, output: output.clone() + scale * direction
+            )

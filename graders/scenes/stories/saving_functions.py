@@ -54,7 +54,7 @@ def a_function(draw: Draw, case: Any) -> Any:
         elif case.saves == "data":
             out = k * w
         elif case.saves == "matrices":
-            out = w @ x
+            out = w @ x + (w.double() @ x.double()).to(w.dtype)  # a product of matrices promotes no dtype
         elif case.saves == "temporaries":
             out = (2 * w).square() + (4 * w).square() + (w / 2).square()
         elif case.saves == "in a pass of its own":

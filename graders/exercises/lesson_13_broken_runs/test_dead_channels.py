@@ -118,7 +118,24 @@ class TestDeadChannels:
             return dead(fired(model, batches, among=nn.Module.named_children))
 
         def before_the_callers_hook(model, batches):
+            """One of the caller's hooks replaces what leaves a ReLU, and you looked before that: with `prepend=True`,
+            or at what goes in. Look at `output` in a forward hook without `prepend`.
+            """
             return dead(fired(model, batches, prepend=True))
+
+        def before_the_callers_hook__2(model, batches):
+            calls, hooks = {}, []
+            try:
+                for name, module in model.named_modules():
+                    if isinstance(module, nn.ReLU):
+                        hook = lambda module, args, name: calls.setdefault(name, []).append(args[0].clone())  # noqa: E731
+                        hooks.append(module.register_forward_pre_hook(partial(hook, name=name)))
+                for batch in batches:
+                    model(batch)
+            finally:
+                for hook in hooks:
+                    hook.remove()
+            return dead({name: [(x.transpose(0, 1).flatten(1) > 0).any(1) for x in of] for name, of in calls.items()})
 
         def looked_too_late(model, batches):
             return dead(fired(model, batches, keep=lambda out: out))
@@ -127,3 +144,16 @@ class TestDeadChannels:
             """Modules without dead channels are in your dict, with an empty list. Leave them out."""
             relus = [name for name, module in model.named_modules() if isinstance(module, nn.ReLU)]
             return {**{name: [] for name in relus}, **dead(fired(model, batches))}
+
+        def living_channels(model, batches):
+            """You listed the channels that fire. The task asks for those that never do."""
+            return dead(fired(model, batches), join=lambda calls: ~torch.stack(calls).any(0))
+
+        def zero_once(model, batches):
+            """You listed each channel that has a 0 somewhere. A dead channel has nothing else: ask with `all`, or turn
+            `any` of the others round.
+            """
+            return dead(
+                fired(model, batches, alive=lambda rows: (rows != 0).all(1)),
+                join=lambda calls: torch.stack(calls).all(0),
+            )

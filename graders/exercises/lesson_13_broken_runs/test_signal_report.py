@@ -149,3 +149,37 @@ class TestSignalReport:
 
         def before_the_callers_hook(model, loss_fn, x):
             return report(calls_of(model, loss_fn, x, prepend=True))
+
+        def the_other_way_round(model, loss_fn, x):
+            """Your list is in the order of the backward pass. The task asks for the order of the calls."""
+            return report(calls_of(model, loss_fn, x))[::-1]
+
+        def mean_square(model, loss_fn, x):
+            """You took no root. The RMS is the root of the mean of the squares."""
+            return report(calls_of(model, loss_fn, x), lambda tensors: rms(tensors) ** 2)
+
+        def another_size(model, loss_fn, x):
+            """You computed another size than the RMS: the standard deviation, which takes away the mean, or the mean of
+            the absolute values. The RMS is the root of the mean of the squares.
+            """
+            std = lambda tensors: torch.cat([t.flatten().double() for t in tensors]).std().item()  # noqa: E731
+            rows = calls_of(model, loss_fn, x)
+            return [(name, std(values), gradient) for (name, values, _), (_, _, gradient) in zip(rows, report(rows))]
+
+        def another_size__2(model, loss_fn, x):
+            size = lambda tensors: torch.cat([t.flatten().double() for t in tensors]).abs().mean().item()  # noqa: E731
+            return report(calls_of(model, loss_fn, x), size)
+
+        def swapped(model, loss_fn, x):
+            """The two numbers are swapped: first the output, then the gradient."""
+            return [(name, gradient, output) for name, output, gradient in report(calls_of(model, loss_fn, x))]
+
+        def layers_alone(model, loss_fn, x):
+            """Leaves without parameters are missing, such as a `Tanh`. A leaf is a module without children."""
+            modules = dict(model.named_modules())
+            return [row for row in report(calls_of(model, loss_fn, x)) if list(modules[row[0]].parameters())]
+
+        def class_for_name(model, loss_fn, x):
+            """You reported names of classes. The task asks for the name of the leaf in `model.named_modules()`."""
+            modules = dict(model.named_modules())
+            return [(type(modules[name]).__name__, *sizes) for name, *sizes in report(calls_of(model, loss_fn, x))]

@@ -123,3 +123,32 @@ class TestWhyNoGradient:
             """
             found = told(model, loss_fn, x)
             return {name: "frozen" if why == "frozen" else "zero" for name, why in found.items()}
+
+        def swapped(model, loss_fn, x):
+            """You swapped `"cut"` and `"never called"`. It is `"cut"` where a module that holds the parameter is
+            called.
+            """
+            swap = {"cut": "never called", "never called": "cut"}
+            return {name: swap.get(why, why) for name, why in told(model, loss_fn, x).items()}
+
+        def names_of_modules(model, loss_fn, x):
+            """The keys of your dict are names of modules. The task asks for those of parameters, as in
+            `model.named_parameters()`.
+            """
+            return {name.rpartition(".")[0]: why for name, why in told(model, loss_fn, x).items()}
+
+        def all_listed(model, loss_fn, x):
+            """Parameters that get a gradient are in your dict, too. Leave them out."""
+            return dict.fromkeys(dict(model.named_parameters()), "ok") | told(model, loss_fn, x)
+
+        def called_leaves_alone(model, loss_fn, x):
+            """You looked at the calls of leaves only. A container, or the model itself, may hold a parameter, too: a
+            pre-hook on each of `model.modules()`.
+            """
+            came, called = one_pass(model, loss_fn, x)
+            return reasons(model, came, held_by(module for module in called if not list(module.children())))
+
+        def keys_are_reasons(model, loss_fn, x):
+            """Your dict goes from reasons to names. The task asks for the reason of each name."""
+            found = told(model, loss_fn, x)
+            return {why: [name for name in found if found[name] == why] for why in found.values()}

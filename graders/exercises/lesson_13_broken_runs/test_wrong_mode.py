@@ -189,3 +189,19 @@ class TestWrongMode:
 
             both = {m: (output(m, True), output(m, False)) for m in in_another_mode(model)}
             return named(model, {m: [differ(*outputs)] for m, outputs in both.items()})
+
+        def in_evaluation_alone(model, x):
+            """You looked for modules in eval mode. Where the model itself is in eval mode, the wrong ones are in
+            training mode: compare `training` with that of the model.
+            """
+            found = verdicts(model, x)
+            return named(model, {module: calls for module, calls in found.items() if not module.training})
+
+        def leaves_alone(model, x):
+            """You looked at leaves only. A container may look at its own `training`, too."""
+            found = verdicts(model, x)
+            return named(model, {module: calls for module, calls in found.items() if not list(module.children())})
+
+        def first_tensor_alone(model, x):
+            """A module here returns several tensors, and you compared only the first. Any of them may differ."""
+            return named(model, verdicts(model, x, unequal=lambda ones, others: differ(ones[:1], others[:1])))

@@ -120,9 +120,10 @@ def call_again(net: Draft) -> None:
 
 
 def make_dead(net: Draft) -> None:
-    """A ReLU that outputs only zeros, and another such ReLU behind it."""
-    net.parts |= {"it": "nn.ReLU()", "more": "nn.ReLU()"}
-    net.lines.append("model.body[2].bias.data.fill_(-100.0)")
+    """A ReLU with dead channels, all but one of them, between a sound one and another that is dead."""
+    net.parts |= {"it": "nn.ReLU()", "more": "nn.ReLU()", "early": "nn.ReLU()"}
+    net.lines.append("model.body[2].bias.data[1:] = -100.0")
+    net.insert("stem", "h = h + self.early(h.abs() + 1) / 4")
     net.insert("it", "h = self.more(h)")
 
 

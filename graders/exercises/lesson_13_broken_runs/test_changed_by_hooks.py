@@ -153,3 +153,48 @@ class TestChangedByHooks:
                 if p.grad is not None:
                     found[name] = [p.grad if grad is None else p.grad + grad for grad in found[name]]
             return unlike(found)
+
+        def module_hooks_left__2(model, loss_fn, x):
+            return unlike(both(model, loss_fn, x, of_modules=KINDS[:2]))
+
+        def unchanged(model, loss_fn, x):
+            """You listed the parameters whose gradient stays the same. The task asks for the others."""
+            found = both(model, loss_fn, x)
+            changed = unlike(found)
+            return [name for name in found if name not in changed]
+
+        def names_of_modules(model, loss_fn, x):
+            """You listed names of modules. The task asks for those of parameters, as in `model.named_parameters()`."""
+            return list(dict.fromkeys(name.rpartition(".")[0] for name in unlike(both(model, loss_fn, x))))
+
+        def another_order(model, loss_fn, x):
+            """The names are right, but in another order than that of `model.named_parameters()`."""
+            return sorted(unlike(both(model, loss_fn, x)))
+
+        def size_alone(model, loss_fn, x):
+            """You compared the norms of the gradients. A hook may turn one round and keep its norm: compare entry by
+            entry.
+            """
+            return unlike(both(model, loss_fn, x), lambda a, b: torch.allclose(a.norm(), b.norm(), rtol=1e-3, atol=0))
+
+        def size_alone__2(model, loss_fn, x):
+            return unlike(both(model, loss_fn, x), lambda a, b: torch.allclose(a.sum(), b.sum(), rtol=1e-3, atol=0))
+
+        def own_hooks(model, loss_fn, x):
+            """You went by which parameters or modules have hooks. A hook may change the gradients of other layers, and
+            one that watches changes none: compare a pass with hooks and one without.
+            """
+            return [n for n, p in model.named_parameters() if any(getattr(p, kind) for kind in OF_PARAMETERS)]
+
+        def own_hooks__2(model, loss_fn, x):
+            hooked = [name for name, module in model.named_modules() if any(getattr(module, kind) for kind in KINDS)]
+            of_parameters = [n for n, p in model.named_parameters() if any(getattr(p, kind) for kind in OF_PARAMETERS)]
+            return [n for n, _ in model.named_parameters() if n in of_parameters or n.rpartition(".")[0] in hooked]
+
+        def zeros_are_none(model, loss_fn, x):
+            """You took a gradient of zeros for none. Where a hook cuts the graph, the gradient is `None`; without the
+            hook it may be zeros, and that is a difference.
+            """
+            zeros = {n: torch.zeros_like(p) for n, p in model.named_parameters()}
+            found = both(model, loss_fn, x).items()
+            return unlike({n: [zeros[n] if grad is None else grad for grad in pair] for n, pair in found})

@@ -130,3 +130,34 @@ class TestDiagnose:
             miss that: it shows in the pass after the step.
             """
             return answer(*args, dead=lambda run, lr: dead(run))
+
+        def one_frozen_parameter(*args):
+            """You call a layer frozen of which one parameter still requires grad. It is frozen if none does."""
+            some = lambda run, lr: first(n for n, own in run.owned.items() if not all(p.requires_grad for p in own))  # noqa: E731
+            return answer(*args, frozen=some)
+
+        def one_dead_channel(*args):
+            """You call a ReLU dead of whose channels only some are. It is dead if more than half of them are."""
+            some = partial(dead, join=lambda calls: bool(calls.all(0).any()))
+            return answer(*args, dead=lambda run, lr: some(run) or some(after_a_step(run, lr)))
+
+        def every_channel_dead(*args):
+            """You call a ReLU sound of which one channel still fires. It is dead if more than half of them never do."""
+            every = partial(dead, join=lambda calls: bool(calls.all()))
+            return answer(*args, dead=lambda run, lr: every(run) or every(after_a_step(run, lr)))
+
+        def absolute_bounds(*args):
+            """You compared the gradients with 1e4 and 1e-4 themselves. The bounds are for the ratio to the gradient at
+            the last call.
+            """
+            large = lambda run, lr: first(name for name, size in reversed(run.sizes) if size > 1e4)  # noqa: E731
+            small = lambda run, lr: first(name for name, size in reversed(run.sizes) if size < 1e-4)  # noqa: E731
+            return answer(*args, exploding=large, vanishing=small)
+
+        def frozen_before_unused(*args):
+            """The layer is frozen and never called. In the list, `"unused"` comes before `"frozen"`."""
+            return answer(*args, order=["nan", "hook", "mode", "frozen", *RULES])
+
+        def no_gradient_is_unused(*args):
+            """You call a layer unused that is called, but gets no gradient. Note in hooks which leaves are called."""
+            return answer(*args, unused=lambda run, lr: first(run.without))

@@ -94,6 +94,7 @@ WITHOUT = Planted(axes={"way": tuple(WAYS)}, plant=ways_without_gradient)
 
 HOOKED = {
     "a weight": "model.it.weight.register_hook(lambda grad: K * grad)",
+    "turned": "model.it.weight.register_hook(lambda grad: grad.flip(0))",
     "a small gradient": "model.it.bias.register_hook(lambda grad: K * grad)",
     "accumulated": "model.it.bias.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', -p.grad))",
     "dropped": "model.it.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))",

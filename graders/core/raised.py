@@ -49,7 +49,7 @@ _NOT_CALLED = Explanation(
 )
 _BY_TEXT = (
     (
-        r"(<locals>|<lambda>).*(takes .*positional arguments? but|missing \d+ required positional)",
+        r"(<locals>|<lambda>)(?!\S*\bforward\(\)).*(takes .*positional arguments? but|missing \d+ required positional)",
         "wrong-signature",
         "PyTorch calls your hook with other arguments: `(module, args, output)` for a forward hook, `(module, args)` "
         "for a pre-hook, `(module, grad_input, grad_output)` for a full backward hook, `(grad)` for a hook on a "

@@ -100,7 +100,7 @@ class Scene:
             raise raised[first]
         seen: Sections = {promise: {} for promise in self.promises}
         for number, (promise, _) in enumerate(self.stories):
-            seen[promise] = {**parts[number], **seen[promise]}  # the first line that failed is the one that counts
+            seen[promise] |= {what: shown for what, shown in parts[number].items() if what not in seen[promise]}
         if example:
             seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)

@@ -80,7 +80,7 @@ def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[s
 def _shows_at_once(differences: Sequence[Difference | None], outcomes: Sequence[Outcome], check: str) -> bool:
     """Whether the first observation of this check differs already, in some case."""
     for one, outcome in zip(differences, outcomes):
-        names = (outcome.seen or Seen(None))[check].keys
+        names = [name for name in (outcome.seen or Seen(None))[check].keys if type(name) is str]
         met = [name for name in names if one and one.where.startswith(name)]
         if met and max(met, key=len) == names[0]:
             return True

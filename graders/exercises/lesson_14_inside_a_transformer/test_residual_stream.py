@@ -3,7 +3,7 @@
 import torch
 
 from graders.exercises.authoring import exercise, wrong_ways
-from graders.exercises.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of
+from graders.exercises.lesson_14_inside_a_transformer.programs import STREAMS, first_of, stream_of
 from graders.scenes.scene import stories
 from graders.scenes.stories import read_transformers as readers
 
@@ -25,7 +25,7 @@ from graders.scenes.stories import read_transformers as readers
     ),
     why=(
         "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
-        "passes on is also what the next one gets: pre-hooks on all blocks and on `model.norm` would do as well."
+        "passes on is also what the next one gets, so pre-hooks would do for all blocks but the last."
     ),
     scene=stories(
         promises={
@@ -36,7 +36,7 @@ from graders.scenes.stories import read_transformers as readers
             "nothing of the caller changes": readers.left_alone,
             "an exception comes through and nothing is left": readers.model_raises,
         },
-        axes=readers.STREAMS,
+        axes={**readers.STREAMS, "norm": readers.UNNORMED},
         impossible=[readers.overwrites_nothing],
         made=readers.a_model,
         more=readers.no_more,
@@ -58,13 +58,13 @@ class TestResidualStream:
     True
 
     **Fine print.** Blocks get the stream as their first argument. A block returns the stream after it, or a tuple that
-    begins with it, and may write it over what it got: each value counts as it flowed. Before the first block, the model
-    may do more than look up embeddings. If someone else's hook replaces what a block returns, that is what the block
+    begins with it, and may write it over what it got: each value counts as it flowed. Before the first block and after
+    the last, the model may do anything. If someone else's hook replaces what a block returns, that is what the block
     passes on. The result has no graph.
     """
 
     def reference(model, tokens):
-        return torch.stack(inputs_of([*model.blocks, model.norm], model, tokens))
+        return stream_of(model, tokens)
 
     class Mistakes(wrong_ways(stream_of, STREAMS)):
         def first_missing(model, tokens):

@@ -28,6 +28,8 @@ STREAMS = {
     **FAILURES,
     "failing_run": (1,),
 }
+UNNORMED = ("layer", "root mean square", "not called")
+"""The norms of a model of which nothing is known but its blocks."""
 PATTERNS = {
     "heads": (2, 3, 1),
     "layer": (0, 1),
@@ -106,7 +108,10 @@ def a_net(case: Any) -> Any:
                     hidden = block(hidden)
                 else:
                     hidden = block(hidden)[0]
-            return self.unembed(self.norm(hidden))
+            if case.norm == "not called":
+                return self.unembed(hidden)
+            else:
+                return self.unembed(self.norm(hidden))
 
     return Net
 
@@ -124,7 +129,7 @@ def a_model(draw: Draw, case: Any) -> Any:
         Net = a_net(case)
         model = Net()
         other = Net()
-    if case.norm != "none":
+    if case.norm in ("layer", "root mean square"):
         nn.init.uniform_(model.norm.weight)
     if case.hooks == "watching":
         model.blocks[0].register_forward_hook(lambda module, args, out: None)
@@ -181,7 +186,7 @@ def run_once(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     logits: list[Any] = []
     modes: list[bool] = []
     model.register_forward_hook(lambda module, args, out: logits.append(out.detach()[:, -1]))
-    model.norm.register_forward_pre_hook(lambda *args: modes.append(model.blocks[0].training))
+    model.unembed.register_forward_pre_hook(lambda *args: modes.append(model.blocks[0].training))
     call(model, tokens, *more(case))
     yield "the logits of the last token, run by run", logits
     yield "whether the first block was in training mode", modes[0]
@@ -226,7 +231,7 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
     tokens = some_tokens(draw, 2, 4)
     yield "the result of a call in which nothing fails", call(model, tokens, *more(case))
     error, fails = a_failing_call(draw, case)
-    model.norm.register_forward_pre_hook(fails)
+    model.unembed.register_forward_pre_hook(fails)
     torch.set_grad_enabled(True)
     before = Watch(model=model, tokens=tokens)
     came = None

@@ -1,21 +1,8 @@
 """Answers to 14-residual-stream."""
 
-RIGHT = [
-    """
-import torch
+from graders.author.answers import Wrong
 
-def residual_stream(model, tokens):
-    kept = []
-    def before(module, args):
-        kept.append(args[0].detach().clone())
-    handles = [module.register_forward_pre_hook(before) for module in [*model.blocks, model.norm]]
-    try:
-        model(tokens)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return torch.stack(kept)
-""",
+RIGHT = [
     """
 import torch
 
@@ -59,7 +46,28 @@ def residual_stream(model, tokens):
 """,
 ]
 
-WRONG = []
+WRONG = [
+    Wrong(
+        "the last stage is what `model.norm` gets",
+        violates="Before the first block and after the last, the model may do anything.",
+        check="test_the_stream_is_there_before_and_after_each_block",
+        source="""
+import torch
+
+def residual_stream(model, tokens):
+    kept = []
+    def before(module, args):
+        kept.append(args[0].detach().clone())
+    handles = [module.register_forward_pre_hook(before) for module in [*model.blocks, model.norm]]
+    try:
+        model(tokens)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack(kept)
+""",
+    ),
+]
 
 SURVIVORS = {
     "one global slot: handles": "to remove a hook twice does no harm",

@@ -16,13 +16,16 @@ from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, show
 from graders.nets import CLASSES, draw_shapes, shapes_net
 
-torch.set_num_threads(1)  # a small model is fastest on one thread, above all on a busy machine
+# a small model is fastest on one thread, above all on a busy machine
+torch.set_num_threads(1)
 
 model = shapes_net()
 image, _, box = draw_shapes(1, seed=843)
 answer = model(image).softmax(1)[0]
 print(CLASSES[answer.argmax()])
-assert CLASSES == ("circle", "square", "triangle") and [f"{share:.0%}" for share in answer] == ["0%", "0%", "100%"]
+assert CLASSES == ("circle", "square", "triangle") and [
+    f"{share:.0%}" for share in answer
+] == ["0%", "0%", "100%"]
 
 # %% tags=["figure"]
 x0, y0, x1, y1 = box[0].tolist()
@@ -36,10 +39,19 @@ def drawing_and(*answers):
     axes.imshow(image[0].permute(1, 2, 0))
     axes.set(xticks=[], yticks=[])
     for number, (title, shares) in enumerate(answers):
-        axes = figure.add_axes(((2.9 + 2.95 * number) / width, 0.1, 2.3 / width, 0.66), facecolor=CARD)
-        axes.barh(CLASSES, shares, color=[FORWARD if share == max(shares) else QUIET for share in shares], height=0.6)
+        axes = figure.add_axes(
+            ((2.9 + 2.95 * number) / width, 0.1, 2.3 / width, 0.66), facecolor=CARD
+        )
+        axes.barh(
+            CLASSES,
+            shares,
+            color=[FORWARD if share == max(shares) else QUIET for share in shares],
+            height=0.6,
+        )
         for place, share in enumerate(shares):
-            axes.text(share + 0.03, place, f"{share:.0%}", va="center", fontsize=10, color=INK)
+            axes.text(
+                share + 0.03, place, f"{share:.0%}", va="center", fontsize=10, color=INK
+            )
         axes.set(xlim=(0, 1.4), ylim=(2.5, -0.5), xticks=[])
         axes.set_title(title, fontsize=11, color=INK, loc="left")
         axes.tick_params(length=0, labelsize=10.5, labelcolor=INK)
@@ -49,7 +61,8 @@ def drawing_and(*answers):
 
 show(
     drawing_and(("What the model says", answer.tolist())),
-    "A drawing of a lilac triangle on a purple ground. The model is sure: circle 0 %, square 0 %, triangle 100 %.",
+    "A drawing of a lilac triangle on a purple ground. The model is sure: circle 0 %, "
+    "square 0 %, triangle 100 %.",
 )
 
 # %% [markdown]
@@ -67,7 +80,8 @@ with layer.register_forward_hook(lambda module, args, output: kept.append(output
 
 print(kept[0].shape)
 assert kept[0].shape == (1, 16, 64, 64)
-assert not layer._forward_hooks and torch.equal(scores, model(image))  # the hook is gone, and changed nothing
+# the hook is gone, and changed nothing
+assert not layer._forward_hooks and torch.equal(scores, model(image))
 
 # %% [markdown]
 # Three lines, and the model itself is as it was. When the `with` block ends, the hook is gone. What it caught stays:
@@ -85,15 +99,23 @@ for channel, picture in enumerate(pictures):
     axes.set_title(str(channel), fontsize=9, color=INK, pad=3)
 show(
     figure,
-    "Sixteen small gray pictures of the triangle, numbered 0 to 15. In channel 3 its two edges on the left are bright, "
-    "in channel 12 the upper one of them, in channel 14 the edges on the right and at the bottom. In channels 7, 8, 9 "
-    "and 11 the whole triangle is gray, in channel 0 a dark gray. The others are black, or almost.",
+    "Sixteen small gray pictures of the triangle, numbered 0 to 15. In channel 3 its "
+    "two edges on the left are bright, in channel 12 the upper one of them, in "
+    "channel 14 the edges on the right and at the bottom. In channels 7, 8, 9 and 11 "
+    "the whole triangle is gray, in channel 0 a dark gray. The others are black, or "
+    "almost.",
 )
 assert [k for k in range(16) if pictures[k].max() > 1.5] == [0, 3, 7, 8, 9, 11, 12, 14]
 assert [k for k in range(16) if pictures[k].max() == pictures.max()] == [12]
-assert (layer(torch.linspace(0.5, 1, 5)[:, None, None, None].expand(5, 3, 64, 64))[:, 9, 32, 32].diff() > 0).all()
+assert (
+    layer(torch.linspace(0.5, 1, 5)[:, None, None, None].expand(5, 3, 64, 64))[
+        :, 9, 32, 32
+    ].diff()
+    > 0
+).all()
 assert all(  # an edge on the left, much more than one on the right
-    layer(edge)[0, 3, 28:36, 28:36].max() > 10 * layer(edge.flip(3))[0, 3, 28:36, 28:36].max()
+    layer(edge)[0, 3, 28:36, 28:36].max()
+    > 10 * layer(edge.flip(3))[0, 3, 28:36, 28:36].max()
     for edge in [torch.cat([torch.zeros(1, 3, 64, 32), torch.ones(1, 3, 64, 32)], 3)]
 )
 
@@ -110,10 +132,15 @@ assert all(  # an edge on the left, much more than one on the right
 # %%
 arrived = []
 kept[0].register_hook(arrived.append)
-scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; the graph stays, so you can run this again
+# 2 is the triangle; the graph stays, so you can run this again
+scores[0, 2].backward(retain_graph=True)
 
 print(arrived[0].shape)
-assert arrived[0].shape == kept[0].shape and not kept[0].retains_grad and model.fc.weight.grad is not None
+assert (
+    arrived[0].shape == kept[0].shape
+    and not kept[0].retains_grad
+    and model.fc.weight.grad is not None
+)
 
 # %% [markdown]
 # What does a channel contribute? Let one of its numbers grow from 0 to what it is. The score grows with it at the speed
@@ -123,7 +150,12 @@ assert arrived[0].shape == kept[0].shape and not kept[0].retains_grad and model.
 # %%
 estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
 assert estimate.argmax() == 3 and estimate.argsort()[-2] == 9
-assert {k: f"{v:.1f}" for k, v in enumerate(estimate) if v > 0.7} == {3: "5.2", 8: "1.0", 9: "3.3", 11: "1.4"}
+assert {k: f"{v:.1f}" for k, v in enumerate(estimate) if v > 0.7} == {
+    3: "5.2",
+    8: "1.0",
+    9: "3.3",
+    11: "1.4",
+}
 
 # %% tags=["figure"]
 brightest = pictures.max()
@@ -137,13 +169,28 @@ def channel_bars(values, colour, form, title):
     for place, value in enumerate(values):
         label = form.format(value)
         if label.strip("-0.%"):  # no label where it would say 0
-            axes.text(place, max(value, 0), label, ha="center", va="bottom", fontsize=9, color=INK)
+            axes.text(
+                place,
+                max(value, 0),
+                label,
+                ha="center",
+                va="bottom",
+                fontsize=9,
+                color=INK,
+            )
     axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set(xlim=(-0.5, 15.5), ylim=(min(*values, 0), 1.15 * max(values)), xticks=[], yticks=[])
+    axes.set(
+        xlim=(-0.5, 15.5),
+        ylim=(min(*values, 0), 1.15 * max(values)),
+        xticks=[],
+        yticks=[],
+    )
     axes.set_title(title, fontsize=11, color=INK, loc="left")
     axes.spines[:].set_visible(False)
     for channel, picture in enumerate(pictures):
-        small = figure.add_axes((0.03 + 0.94 * (channel + 0.06) / 16, 0.11, 0.94 * 0.88 / 16, 0.18))
+        small = figure.add_axes(
+            (0.03 + 0.94 * (channel + 0.06) / 16, 0.11, 0.94 * 0.88 / 16, 0.18)
+        )
         small.imshow(picture, cmap="gray", vmin=0, vmax=brightest)
         small.set(xticks=[], yticks=[])
         small.set_xlabel(str(channel), fontsize=9, color=INK, labelpad=2)
@@ -151,9 +198,15 @@ def channel_bars(values, colour, form, title):
 
 
 show(
-    channel_bars(estimate.tolist(), BACKWARD, "{:.1f}", "What each channel adds to the triangle's score, estimated"),
-    "A bar for each of the 16 channels, above its picture. Channel 3, with the left edges, adds most, 5.2. Channel 9, "
-    "with the whole triangle, follows with 3.3, channel 11 with 1.4 and channel 8 with 1.0. The others are below 0.7.",
+    channel_bars(
+        estimate.tolist(),
+        BACKWARD,
+        "{:.1f}",
+        "What each channel adds to the triangle's score, estimated",
+    ),
+    "A bar for each of the 16 channels, above its picture. Channel 3, with the left "
+    "edges, adds most, 5.2. Channel 9, with the whole triangle, follows with 3.3, "
+    "channel 11 with 1.4 and channel 8 with 1.0. The others are below 0.7.",
 )
 
 # %% [markdown]
@@ -194,18 +247,30 @@ with layer.register_forward_hook(without(3)):
     changed = model(image).softmax(1)[0]
 
 left = scores[0, 2] - estimate[3]
-print(f"by the estimate: the triangle's score falls to {left:.1f}, and the square's stays near {scores[0, 1]:.1f}")
+print(
+    f"by the estimate: the triangle's score falls to {left:.1f}, and the square's "
+    f"stays near {scores[0, 1]:.1f}"
+)
 print("what the model says:", CLASSES[changed.argmax()])
-compare("00-channel-off", by_the_estimate="triangle" if left > scores[0, 1] else "square")
+compare(
+    "00-channel-off", by_the_estimate="triangle" if left > scores[0, 1] else "square"
+)
 assert f"{left:.1f}" == "4.3"
-assert abs((kept[0] * torch.autograd.grad(scores[0, 1], kept[0], retain_graph=True)[0])[0, 3].sum()) < 0.2
+assert (
+    abs(
+        (kept[0] * torch.autograd.grad(scores[0, 1], kept[0], retain_graph=True)[0])[
+            0, 3
+        ].sum()
+    )
+    < 0.2
+)
 assert [f"{share:.0%}" for share in changed] == ["0%", "99%", "1%"]
 
 # %% tags=["figure"]
 show(
     drawing_and(("As it is", answer.tolist()), ("Without channel 3", changed.tolist())),
-    "The drawing of the triangle and two answers. As it is: circle 0 %, square 0 %, triangle 100 %. Without channel 3: "
-    "circle 0 %, square 99 %, triangle 1 %.",
+    "The drawing of the triangle and two answers. As it is: circle 0 %, square 0 %, "
+    "triangle 100 %. Without channel 3: circle 0 %, square 99 %, triangle 1 %.",
 )
 
 # %% [markdown] explains="00-channel-off"
@@ -231,20 +296,34 @@ flipped = [channel for channel, share in triangle.items() if share < 0.5]
 print("the answer changes without channel", *flipped)
 for channel in (3, 9, 12):
     print(
-        f"channel {channel} adds {estimate[channel]:.1f} (estimated); without it the score falls by {fall[channel]:.1f}"
+        f"channel {channel} adds {estimate[channel]:.1f} (estimated); without it the "
+        f"score falls by {fall[channel]:.1f}"
     )
 compare("00-each-channel-off", channels=len(flipped))
 assert [channel for channel, share in triangle.items() if share < 0.995] == [3]
-assert [f"{estimate[k]:.1f} {fall[k]:.1f}" for k in (3, 9, 12)] == ["5.2 11.9", "3.3 3.5", "-0.5 1.2"]
+assert [f"{estimate[k]:.1f} {fall[k]:.1f}" for k in (3, 9, 12)] == [
+    "5.2 11.9",
+    "3.3 3.5",
+    "-0.5 1.2",
+]
 assert fall[9] < scores[0, 2] - scores[0, :2].max()  # too little to change the answer
 assert f"{scores[0, 2] - scores[0, :2].max():.1f}" == "10.6"
-assert [f"{value:.1f}" for value in estimate.sort(descending=True).values[1:3]] == ["3.3", "1.4"]
+assert [f"{value:.1f}" for value in estimate.sort(descending=True).values[1:3]] == [
+    "3.3",
+    "1.4",
+]
 
 # %% tags=["figure"]
 show(
-    channel_bars(list(triangle.values()), FORWARD, "{:.0%}", "How sure the model is of the triangle without a channel"),
-    "A bar for each of the 16 channels, above its picture: how sure the model is of the triangle without it. It is 1 % "
-    "without channel 3, and 100 % without any other one.",
+    channel_bars(
+        list(triangle.values()),
+        FORWARD,
+        "{:.0%}",
+        "How sure the model is of the triangle without a channel",
+    ),
+    "A bar for each of the 16 channels, above its picture: how sure the model is of "
+    "the triangle without it. It is 1 % without channel 3, and 100 % without any "
+    "other one.",
 )
 
 # %% [markdown] explains="00-each-channel-off"

@@ -55,12 +55,14 @@ caption(
     axes,
     0.5,
     0.25,
-    "Values flow from left to right. backward() sends gradients from right to left, along the same arrows.",
+    "Values flow from left to right. backward() sends gradients from right to left, "
+    "along the same arrows.",
 )
 show(
     figure,
-    "Graph of the computation. The leaves w = 1 and x = 2 are on the left. An arrow leads from w to b = w + 1 = 2, "
-    "and arrows lead from w and x to a = w + x = 3. Both b and a are non-leaf tensors; both lead to y = a times b = 6.",
+    "Graph of the computation. The leaves w = 1 and x = 2 are on the left. An arrow "
+    "leads from w to b = w + 1 = 2, and arrows lead from w and x to a = w + x = 3. "
+    "Both b and a are non-leaf tensors; both lead to y = a times b = 6.",
 )
 
 # %% [markdown]
@@ -72,7 +74,8 @@ print("is_leaf of w and x:   ", w.is_leaf, x.is_leaf)
 print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
 assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 assert all(weight.is_leaf for weight in torch.nn.Linear(2, 2).parameters())
-assert (2 * w).detach().is_leaf and (w > 0).is_leaf and (2 * w).grad_fn is not None  # recorded or not decides
+# recorded or not decides
+assert (2 * w).detach().is_leaf and (w > 0).is_leaf and (2 * w).grad_fn is not None
 
 # %% [markdown]
 # Now backward. To see the gradients on their way, we put a **tensor hook** on `a` and one on `b`, as in lesson 0: a
@@ -134,7 +137,8 @@ for t in (a, b):
 (a * b).backward()
 print("kept:   a.grad", a.grad.item(), "  b.grad", b.grad.item())
 print("caught:", *caught)
-assert a.grad.item() == 2 and b.grad.item() == 3 and a.grad.shape == a.shape  # as much memory as the activation
+# as much memory as the activation
+assert a.grad.item() == 2 and b.grad.item() == 3 and a.grad.shape == a.shape
 assert sorted(grad.item() for grad in caught) == [2, 3]
 
 # %% tags=["figure"]
@@ -151,8 +155,9 @@ arrow(axes, (3.3, 1.1), (1.9, 2.4), label="2", backward=True)
 arrow(axes, (3.3, 0.95), (1.9, 0.95), label="2", backward=True)
 show(
     figure,
-    "The same graph with gradients flowing from right to left. y starts with 1. It sends 3 to b and 2 to a. b sends 3 "
-    "to w. a sends 2 to w and 2 to x. So w.grad is 2 + 3 = 5, x.grad is 2, a.grad is 2 and b.grad is 3.",
+    "The same graph with gradients flowing from right to left. y starts with 1. It "
+    "sends 3 to b and 2 to a. b sends 3 to w. a sends 2 to w and 2 to x. So w.grad is "
+    "2 + 3 = 5, x.grad is 2, a.grad is 2 and b.grad is 3.",
 )
 
 # %% [markdown]
@@ -183,7 +188,8 @@ with_grad = []
 for way, t in ways.items():
     (2 * t).sum().backward()
     print(f"{way + ':':16} leaf {t.is_leaf}")
-    if t.is_leaf and t.grad is not None:  # PyTorch warns when you ask a non-leaf for its .grad
+    # PyTorch warns when you ask a non-leaf for its .grad
+    if t.is_leaf and t.grad is not None:
         with_grad.append(way)
 compare("01-non-leaf", which=with_grad)
 assert with_grad == ["plain", "converted first"]
@@ -264,9 +270,14 @@ found["a copy"] = keep_and_catch(h * 1)
 
 for way, (t, caught) in found.items():
     print(f"{way + ':':8} kept {t.grad}, caught {caught}")
-compare("01-which-retains", which=[way for way, (t, caught) in found.items() if t.grad is not None])
+compare(
+    "01-which-retains",
+    which=[way for way, (t, caught) in found.items() if t.grad is not None],
+)
 assert found["before"][0].grad.item() == 5 and found["before"][1] == [5]
-assert all(found[way][0].grad is None and found[way][1] == [] for way in ("after", "a copy"))
+assert all(
+    found[way][0].grad is None and found[way][1] == [] for way in ("after", "a copy")
+)
 
 # %% [markdown] explains="01-which-retains"
 # After: that is too late. The gradient came and went during `backward()`, and nothing can bring it back.
@@ -289,7 +300,9 @@ assert all(found[way][0].grad is None and found[way][1] == [] for way in ("after
 
 # %% exercise="01-branch-grads"
 def branch_grads(w, x):
-    """The gradients of sum((w + x) * (w + 1)) with respect to w, x, a = w + x and b = w + 1."""
+    """The gradients of sum((w + x) * (w + 1)) with respect to w, x, a = w + x and b
+    = w + 1.
+    """
     ### BEGIN SOLUTION
     a = w + x
     b = w + 1
@@ -323,15 +336,24 @@ y = a * b
 y.backward(retain_graph=True)
 print("after one pass:   a.grad", a.grad.item(), "  w.grad", w.grad.item())
 assert (a.grad.item(), w.grad.item()) == (2, 5)
-assert ((a * b).grad_fn._saved_self.item(), (a * b).grad_fn._saved_other.item()) == (3, 2)  # what a graph saves
+# what a graph saves
+assert ((a * b).grad_fn._saved_self.item(), (a * b).grad_fn._saved_other.item()) == (
+    3,
+    2,
+)
 y.backward()
 print("after two passes: a.grad", a.grad.item(), "  w.grad", w.grad.item())
 print("the hook received", caught)
 compare("01-two-passes", a=a.grad, hook=caught)
 assert (a.grad.item(), w.grad.item(), caught) == (4, 10, [2, 2])
 assert all(  # several small batches, and one large one
-    torch.equal(sum(torch.autograd.grad((v * w).square().sum(), w)[0] for v in (1.0, 2.0, 3.0)), whole)
-    for whole in torch.autograd.grad((torch.tensor([1.0, 2.0, 3.0]) * w).square().sum(), w)
+    torch.equal(
+        sum(torch.autograd.grad((v * w).square().sum(), w)[0] for v in (1.0, 2.0, 3.0)),
+        whole,
+    )
+    for whole in torch.autograd.grad(
+        (torch.tensor([1.0, 2.0, 3.0]) * w).square().sum(), w
+    )
 )
 
 # %% [markdown] explains="01-two-passes"
@@ -383,7 +405,12 @@ assert received == [6] and p.grad.item() == 9 + 6 + 5
 h = 3 * p
 h.retain_grad()
 torch.autograd.grad(h.sum(), p)
-print("autograd.grad writes a retained gradient all the same:", h.grad.item(), "  p.grad:", p.grad.item())
+print(
+    "autograd.grad writes a retained gradient all the same:",
+    h.grad.item(),
+    "  p.grad:",
+    p.grad.item(),
+)
 assert h.grad.item() == 1 and p.grad.item() == 20
 
 # %% [markdown]
@@ -438,16 +465,29 @@ assert sizes == [0.0625, 0.125, 0.25, 0.5, 1.0] and x.grad.item() == 0.03125
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.9)
-caption(axes, 0.4, 2.6, "The gradient at each step of a chain of five multiplications by 0.5", size=11)
+caption(
+    axes,
+    0.4,
+    2.6,
+    "The gradient at each step of a chain of five multiplications by 0.5",
+    size=11,
+)
 for index, size in enumerate([x.grad.item(), *sizes]):
     left = 0.75 + 1.3 * index
     axes.bar(left, 1.5 * size, bottom=0.55, width=0.7, color=BACKWARD)
     caption(axes, left, 0.55 + 1.5 * size + 0.14, f"{size:g}", align="center")
-    caption(axes, left, 0.3, "x" if index == 0 else f"h{index}", align="center", colour=QUIET)
+    caption(
+        axes,
+        left,
+        0.3,
+        "x" if index == 0 else f"h{index}",
+        align="center",
+        colour=QUIET,
+    )
 show(
     figure,
-    "Bar chart of the gradient at x and at the five steps h1 to h5. The bars double from step to step: 0.03125 at x, "
-    "then 0.0625, 0.125, 0.25, 0.5, and 1 at h5.",
+    "Bar chart of the gradient at x and at the five steps h1 to h5. The bars double "
+    "from step to step: 0.03125 at x, then 0.0625, 0.125, 0.25, 0.5, and 1 at h5.",
 )
 
 # %% [markdown] explains="01-five-steps"
@@ -477,10 +517,15 @@ def grads_of_steps(second):
 
 same_in_place, overwritten = grads_of_steps(lambda h: h.mul_(5))
 same_copied, copied = grads_of_steps(lambda h: h.clone().mul_(5))
-print("in place:", overwritten, "  the first two entries are one tensor:", same_in_place)
+print(
+    "in place:", overwritten, "  the first two entries are one tensor:", same_in_place
+)
 print("a copy:  ", copied, "  the first two entries are one tensor:", same_copied)
 compare("01-in-place", overwritten=overwritten, copied=copied)
-assert (same_in_place, overwritten) == (True, [3, 3, 1]) and (same_copied, copied) == (False, [15, 3, 1])
+assert (same_in_place, overwritten) == (True, [3, 3, 1]) and (same_copied, copied) == (
+    False,
+    [15, 3, 1],
+)
 
 # %% [markdown] explains="01-in-place"
 # In place, the first two entries are one tensor, with one `.grad`, and that belongs to its latest value, the one after
@@ -489,7 +534,9 @@ assert (same_in_place, overwritten) == (True, [3, 3, 1]) and (same_copied, copie
 
 # %% exercise="01-chain-grads"
 def chain_grads(fns, x):
-    """The gradients of the summed last result with respect to the result of every function."""
+    """The gradients of the summed last result with respect to the result of every
+    function.
+    """
     ### BEGIN SOLUTION
     steps, h = [], x
     for fn in fns:
@@ -518,7 +565,8 @@ h.sum().backward()
 watcher = weakref.ref(h.grad)
 print("bytes of the gradient:", h.grad.numel() * h.grad.element_size())
 assert h.grad.numel() * h.grad.element_size() == 4000
-assert watcher() is not None and h.grad_fn.next_functions[0][0].variable is x  # the graph behind h leads to x
+# the graph behind h leads to x
+assert watcher() is not None and h.grad_fn.next_functions[0][0].variable is x
 h.grad = None
 assert watcher() is None
 print("after h.grad = None it is freed:", watcher() is None)
@@ -532,11 +580,18 @@ node(axes, 6.6, 0.75, "h.grad_fn: the graph", kind="plain", width=2.3)
 arrow(axes, (2.1, 1.25), (3.4, 1.25), label="refers to", plain=True)
 arrow(axes, (4.4, 1.35), (5.82, 1.75), plain=True)
 arrow(axes, (4.4, 1.15), (5.42, 0.8), plain=True)
-caption(axes, 0.4, 0.2, "As long as your list refers to h, the gradient and the graph behind h stay in memory.")
+caption(
+    axes,
+    0.4,
+    0.2,
+    "As long as your list refers to h, the gradient and the graph behind h stay in "
+    "memory.",
+)
 show(
     figure,
-    "Your list refers to h. h refers to its gradient h.grad and, through h.grad_fn, to the graph behind it. As long "
-    "as the list refers to h, all of these stay in memory.",
+    "Your list refers to h. h refers to its gradient h.grad and, through h.grad_fn, "
+    "to the graph behind it. As long as the list refers to h, all of these stay in "
+    "memory.",
 )
 
 # %% [markdown]
@@ -552,7 +607,14 @@ passed = []
 h.register_hook(lambda grad: passed.append(weakref.ref(grad)))
 h.sum().backward()
 h.retain_grad()  # it keeps the next one; the past is gone
-print("retains:", h.retains_grad, "  h.grad:", h.grad, "  the gradient that passed:", passed[0]())
+print(
+    "retains:",
+    h.retains_grad,
+    "  h.grad:",
+    h.grad,
+    "  the gradient that passed:",
+    passed[0](),
+)
 assert h.retains_grad and h.grad is None and passed[0]() is None
 
 # %% [markdown]

@@ -14,7 +14,19 @@ import torch
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import (
+    BACKWARD,
+    CARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+    timeline,
+)
 
 # %% [markdown]
 # ## A function that is called when the gradient arrives
@@ -54,7 +66,10 @@ a.register_hook(on_a)
 print("Both hooks are registered. Now backward:")
 y.backward()
 compare("02-two-hooks", a=received["a"], b=received["b"])
-assert (a.item(), b.item()) == (6, 5) and list(received.items()) == [("b", 6.0), ("a", 5.0)]
+assert (a.item(), b.item()) == (6, 5) and list(received.items()) == [
+    ("b", 6.0),
+    ("a", 5.0),
+]
 assert not (a.retains_grad or b.retains_grad)
 
 # %% tags=["figure"]
@@ -72,8 +87,9 @@ figure = timeline(
 )
 show(
     figure,
-    "Timeline. Forward: w + x makes a, w + 1 makes b, a times b makes y. Backward: y.backward() starts with 1, then the "
-    "hook on b runs, then the hook on a, and last w.grad and x.grad are written.",
+    "Timeline. Forward: w + x makes a, w + 1 makes b, a times b makes y. Backward: "
+    "y.backward() starts with 1, then the hook on b runs, then the hook on a, and "
+    "last w.grad and x.grad are written.",
 )
 
 # %% [markdown] explains="02-two-hooks"
@@ -159,9 +175,10 @@ arrow(axes, (6.48, 1.6), (4.87, 2.2), backward=True, label="1")
 arrow(axes, (6.48, 1.3), (4.87, 0.7), backward=True, label="1")
 show(
     figure,
-    "Gradients flow from the loss on the right back to y on the left. The loss sends 1 to 3 times y and 1 to y times y. "
-    "Three edges lead on to y: 3 from the term 3 times y, and 2 and 2 from the two factors of y times y. The hook on y "
-    "is called once, with the sum 7.",
+    "Gradients flow from the loss on the right back to y on the left. The loss sends "
+    "1 to 3 times y and 1 to y times y. Three edges lead on to y: 3 from the term 3 "
+    "times y, and 2 and 2 from the two factors of y times y. The hook on y is called "
+    "once, with the sum 7.",
 )
 
 # %% [markdown] explains="02-three-uses"
@@ -247,7 +264,9 @@ assert copied[0].tolist() == [5.0, 7.0]
 # %%
 x = torch.tensor([3.0], requires_grad=True)
 seen = []
-x.register_hook(lambda grad: seen.append((grad.requires_grad, grad.detach().clone().requires_grad)))
+x.register_hook(
+    lambda grad: seen.append((grad.requires_grad, grad.detach().clone().requires_grad))
+)
 torch.autograd.grad(x**3, x)
 torch.autograd.grad(x**3, x, create_graph=True)
 print("(received requires grad, copy requires grad):", *seen)
@@ -276,11 +295,15 @@ guess("02-second-pass", received=10, x_grad=7)
 # %%
 x = torch.tensor([2.0], requires_grad=True)
 log = []
-x.register_hook(lambda grad: log.append((grad.item(), None if x.grad is None else x.grad.item())))
+x.register_hook(
+    lambda grad: log.append((grad.item(), None if x.grad is None else x.grad.item()))
+)
 (3 * x + x * x).backward()
 (10 * x).backward()
 for number, (received, stored) in enumerate(log, 1):
-    print(f"pass {number}: the hook gets {received}, x.grad holds {stored} at that moment")
+    print(
+        f"pass {number}: the hook gets {received}, x.grad holds {stored} at that moment"
+    )
 print("x.grad afterwards:", x.grad.item())
 compare("02-second-pass", received=log[1][0], x_grad=log[1][1])
 assert log == [(7.0, None), (10.0, 7.0)]
@@ -296,7 +319,9 @@ assert x.grad.item() == 17
 
 # %% exercise="02-count-and-sum"
 def count_and_sum(t):
-    """A dict that a hook on t keeps up to date: the number of calls, and the sum of the gradients."""
+    """A dict that a hook on t keeps up to date: the number of calls, and the sum of
+    the gradients.
+    """
     ### BEGIN SOLUTION
     tally = {"n": 0, "sum": None}
 
@@ -354,7 +379,9 @@ try:
     torch.ones(2).register_hook(print)
 except RuntimeError as error:
     print("RuntimeError:", error)
-    assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
+    assert "cannot register a hook on a tensor that doesn't require gradient" in str(
+        error
+    )
 
 # %% [markdown]
 # ## Watch a weight while it learns
@@ -384,7 +411,11 @@ print("2 (out - target) x:", [round(g, 2) for g in by_hand[:4]], "...")
 assert [round(g, 2) for g in log[:3]] == [-4.0, -13.6, -16.92]
 assert torch.allclose(torch.tensor(log), torch.tensor(by_hand), atol=1e-5)
 assert len(log) == 40 and max(abs(g) for g in log[3:]) < 2
-assert all(0.9 < later / g < 1 for g, later in zip(log[3:], log[6:])) and log[3] > 0 > log[5]  # a zigzag of three steps
+# a zigzag of three steps
+assert (
+    all(0.9 < later / g < 1 for g, later in zip(log[3:], log[6:]))
+    and log[3] > 0 > log[5]
+)
 
 # %% tags=["figure"]
 from matplotlib.figure import Figure
@@ -395,14 +426,19 @@ axes.set_facecolor(CARD)
 axes.axhline(0, color=QUIET, linewidth=0.8)
 axes.plot(range(40), log, color=BACKWARD, linewidth=1.6, label="seen by the hook")
 axes.plot(range(40), by_hand, ".", color=INK, markersize=6, label="2 (out - target) x")
-axes.set(xlabel="step", ylabel="gradient of the weight", title="What the hook saw, and what the formula says")
+axes.set(
+    xlabel="step",
+    ylabel="gradient of the weight",
+    title="What the hook saw, and what the formula says",
+)
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False)
 show(
     figure,
-    "Line plot of the gradient of the weight over 40 training steps. It starts at minus 4, falls to minus 13.6 and "
-    "minus 16.92 in the next two steps, and from the fourth step on stays between minus 2 and 2, in a zigzag that "
-    "shrinks slowly. Dots of the formula 2 (out minus target) x lie exactly on the line.",
+    "Line plot of the gradient of the weight over 40 training steps. It starts at "
+    "minus 4, falls to minus 13.6 and minus 16.92 in the next two steps, and from the "
+    "fourth step on stays between minus 2 and 2, in a zigzag that shrinks slowly. "
+    "Dots of the formula 2 (out minus target) x lie exactly on the line.",
 )
 
 # %% [markdown]
@@ -415,16 +451,22 @@ show(
 p = torch.tensor([3.0, -4.0, 0.0, 0.0], requires_grad=True)
 stats = []
 with p.register_hook(
-    lambda grad: stats.append((grad.norm().item(), grad.abs().max().item(), (grad == 0).float().mean().item()))
+    lambda grad: stats.append(
+        (grad.norm().item(), grad.abs().max().item(), (grad == 0).float().mean().item())
+    )
 ):
     (p * p).sum().backward()
 print("norm, largest, share of zeros:", stats[0])
-assert stats[0] == (10.0, 8.0, 0.5) and all(type(number) is float for number in stats[0])
+assert stats[0] == (10.0, 8.0, 0.5) and all(
+    type(number) is float for number in stats[0]
+)
 
 
 # %% exercise="02-norm-log"
 def norm_log(p, losses):
-    """Run each loss backward once; return the L2 norm of each pass's own gradient of p."""
+    """Run each loss backward once; return the L2 norm of each pass's own gradient of
+    p.
+    """
     ### BEGIN SOLUTION
     norms = []
     with p.register_hook(lambda grad: norms.append(grad.norm().item())):
@@ -465,7 +507,9 @@ assert say() == "new"
 guess("02-in-a-loop", called=["third", "third", "third"])
 
 # %%
-tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
+tensors = {
+    name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")
+}
 called = []
 for name, t in tensors.items():
     t.register_hook(lambda grad: called.append(name))
@@ -482,7 +526,9 @@ assert called == ["third", "third", "third"]
 # `name=name` gives the lambda an argument of its own, with a default that is evaluated when the lambda is made:
 
 # %%
-tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
+tensors = {
+    name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")
+}
 called = []
 for name, t in tensors.items():
     t.register_hook(lambda grad, name=name: called.append(name))
@@ -493,14 +539,19 @@ assert sorted(called) == ["first", "second", "third"]
 
 # %% exercise="02-grads-by-name"
 def grads_by_name(tensors, loss):
-    """Run loss.backward() once; return the gradients of those tensors that it reached."""
+    """Run loss.backward() once; return the gradients of those tensors that it
+    reached.
+    """
     ### BEGIN SOLUTION
     grads = {}
 
     def keep(grad, name):
         grads[name] = grad.detach().clone()
 
-    handles = [t.register_hook(lambda grad, name=name: keep(grad, name)) for name, t in tensors.items()]
+    handles = [
+        t.register_hook(lambda grad, name=name: keep(grad, name))
+        for name, t in tensors.items()
+    ]
     try:
         loss.backward()
     finally:
@@ -535,7 +586,9 @@ t.register_hook(lambda grad: received.append(("after", grad.item())))
 (7 * t).sum().backward()
 print("hook and gradient, in the order of the calls:", *received)
 print("t.grad:", t.grad.item(), "  x.grad:", x.grad.item())
-compare("02-overwritten", before=dict(received)["before"], after=dict(received)["after"])
+compare(
+    "02-overwritten", before=dict(received)["before"], after=dict(received)["after"]
+)
 assert received == [("after", 7.0), ("before", 70.0)]
 assert t.grad.item() == 7
 assert x.grad.item() == 210
@@ -543,15 +596,32 @@ assert x.grad.item() == 210
 # %% tags=["figure"]
 figure, axes = card(8.2, 1.75)
 node(axes, 1.1, 0.75, "x", kind="leaf", width=0.9, below="x.grad = 210")
-node(axes, 3.6, 0.75, "t, old value", kind="non-leaf", width=1.6, below="70: hook from before")
-node(axes, 6.6, 0.75, "t, new value", kind="non-leaf", width=1.6, below="7: hook from after, and t.grad")
+node(
+    axes,
+    3.6,
+    0.75,
+    "t, old value",
+    kind="non-leaf",
+    width=1.6,
+    below="70: hook from before",
+)
+node(
+    axes,
+    6.6,
+    0.75,
+    "t, new value",
+    kind="non-leaf",
+    width=1.6,
+    below="7: hook from after, and t.grad",
+)
 arrow(axes, (1.57, 0.75), (2.78, 0.75), label="· 3")
 arrow(axes, (4.42, 0.75), (5.78, 0.75), label="mul_(10)")
 caption(axes, 0.4, 1.45, "One Python object, two places in the graph", size=11)
 show(
     figure,
-    "x leads through times 3 to the old value of t, and from there through mul_(10) to the new value of t. The gradient "
-    "at the new value is 7: the hook registered after sees it, and so does t.grad. At the old value it is 70: the hook "
+    "x leads through times 3 to the old value of t, and from there through mul_(10) "
+    "to the new value of t. The gradient at the new value is 7: the hook registered "
+    "after sees it, and so does t.grad. At the old value it is 70: the hook "
     "registered before sees it. At x it is 210.",
 )
 
@@ -563,7 +633,9 @@ show(
 
 # %% exercise="02-old-and-new-grad"
 def old_and_new_grad(x, k, loss_fn):
-    """The gradients with respect to t = 3 * x before and after its value is multiplied by k."""
+    """The gradients with respect to t = 3 * x before and after its value is
+    multiplied by k.
+    """
     ### BEGIN SOLUTION
     seen = {}
     t = 3 * x
@@ -611,7 +683,9 @@ data = still_called(other_numbers)
 load = still_called(lambda layer: layer.load_state_dict(nn.Linear(1, 1).state_dict()))
 double = still_called(nn.Module.double)
 new = still_called(new_parameter)
-assign = still_called(lambda layer: layer.load_state_dict(nn.Linear(1, 1).state_dict(), assign=True))
+assign = still_called(
+    lambda layer: layer.load_state_dict(nn.Linear(1, 1).state_dict(), assign=True)
+)
 print("weight.data =:               ", data)
 print("load_state_dict:             ", load)
 print("double():                    ", double)
@@ -620,7 +694,8 @@ print("load_state_dict, assign=True:", assign)
 compare("02-hook-survives", data=data, load=load, double=double, new=new, assign=assign)
 assert (data, load, double, new, assign) == (True, True, True, False, False)
 weight = (layer := nn.Linear(1, 1)).weight
-assert layer.double().weight is weight and weight.dtype == torch.float64  # the same object, with other numbers
+# the same object, with other numbers
+assert layer.double().weight is weight and weight.dtype == torch.float64
 
 # %% [markdown] explains="02-hook-survives"
 # Changing the numbers inside the tensor object, or even its dtype, leaves the hook where it is. Putting another object
@@ -681,7 +756,9 @@ assert sizes == [4000, 4000]
 from graders.nets import your_model
 
 net, x = your_model("resnet18")
-weights = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
+weights = {
+    name: weight for name, weight in net.named_parameters() if weight.requires_grad
+}
 try:
     grads = grads_by_name(weights, net(x).square().mean())
     for name in sorted(grads, key=lambda name: -grads[name].norm())[:3]:

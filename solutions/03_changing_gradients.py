@@ -13,7 +13,17 @@ import torch
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+    timeline,
+)
 
 # %% [markdown]
 # ## `None` keeps, a tensor replaces
@@ -54,17 +64,26 @@ assert (x.grad.item(), w.grad.item(), y.item(), z.item()) == (900, 6, 6, 18)
 # %% tags=["figure"]
 figure, axes = card(8.4, 3.4)
 node(axes, 1.2, 2.4, "x = 2", kind="leaf", below="x.grad = 900")
-node(axes, 4.3, 2.4, "y = 3 · x = 6", kind="non-leaf", note="hook: grad * 100", width=1.7)
+node(
+    axes, 4.3, 2.4, "y = 3 · x = 6", kind="non-leaf", note="hook: grad * 100", width=1.7
+)
 node(axes, 4.3, 0.95, "w = 3", kind="leaf", below="w.grad = y = 6")
 node(axes, 7.2, 1.7, "z = y · w = 18", kind="loss", width=1.8, below="starts with 1")
 arrow(axes, (6.25, 1.95), (5.2, 2.4), label="3", backward=True)
 arrow(axes, (6.25, 1.5), (5.0, 0.95), label="6", backward=True)
 arrow(axes, (3.4, 2.4), (1.9, 2.4), label="300", backward=True)
-caption(axes, 0.5, 0.2, "The new gradient goes on from y to everything that y was computed from. It does not reach w.")
+caption(
+    axes,
+    0.5,
+    0.2,
+    "The new gradient goes on from y to everything that y was computed from. It does "
+    "not reach w.",
+)
 show(
     figure,
-    "The graph of z = y times w with y = 3 times x. Backward sends 3 from z to y and 6 from z to w. The hook on y "
-    "turns 3 into 300. From y it goes on to x, whose grad is 900. The gradient of w is 6, as without a hook.",
+    "The graph of z = y times w with y = 3 times x. Backward sends 3 from z to y and "
+    "6 from z to w. The hook on y turns 3 into 300. From y it goes on to x, whose "
+    "grad is 900. The gradient of w is 6, as without a hook.",
 )
 
 # %% [markdown] explains="03-times-100"
@@ -121,7 +140,10 @@ other_dtype = message(lambda grad: grad.double())
 no_tensor = message(lambda grad: 1.0)
 print(other_shape, other_dtype, no_tensor, sep="\n")
 assert other_shape == "hook 'bad' has changed the size of value"
-assert other_dtype == "hook 'bad' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)"
+assert (
+    other_dtype == "hook 'bad' has changed the type of value "
+    "(was torch.FloatTensor got torch.DoubleTensor)"
+)
 assert no_tensor == "expected Variable, but hook returned 'float'"
 
 # %% [markdown]
@@ -224,10 +246,11 @@ arrow(axes, (3.9, 1.2), (2.55, 1.2), backward=True)
 arrow(axes, (6.7, 0.75), (2.55, 0.4), backward=True)
 show(
     figure,
-    "Two pictures, read from right to left. Above, the hook on w runs grad.mul_(3). The tensor [2, 5] is there for w "
-    "and for x. mul_(3) makes it [6, 15]; it is the same tensor. So w.grad is [6, 15], and x.grad is [6, 15], which is "
-    "wrong. Below, the hook on w returns grad * 3. This is a new tensor, [6, 15], and w.grad is [6, 15]. The tensor "
-    "[2, 5] stays as it was, and x.grad is [2, 5].",
+    "Two pictures, read from right to left. Above, the hook on w runs grad.mul_(3). "
+    "The tensor [2, 5] is there for w and for x. mul_(3) makes it [6, 15]; it is the "
+    "same tensor. So w.grad is [6, 15], and x.grad is [6, 15], which is wrong. Below, "
+    "the hook on w returns grad * 3. This is a new tensor, [6, 15], and w.grad is [6, "
+    "15]. The tensor [2, 5] stays as it was, and x.grad is [2, 5].",
 )
 
 # %% [markdown] explains="03-in-place-hook"
@@ -274,7 +297,10 @@ try:
 except RuntimeError as error:
     text = str(error)
 print("1.", text.split(". ")[0])
-assert "more than one element of the written-to tensor refers to a single memory location" in text
+assert (
+    "more than one element of the written-to tensor refers to a single memory location"
+    in text
+)
 
 mine = torch.ones(2)
 y = torch.ones(2, requires_grad=True) * 1
@@ -290,8 +316,13 @@ w.register_hook(lambda grad: grad.mul_(3))
 print("3. w.grad", w.grad.item(), "and x.grad", x.grad.item(), "are right, by luck")
 assert (w.grad.item(), x.grad.item()) == (15, 2)
 assert [  # has the gradient a graph, when a hook keeps it, and when a hook cuts it?
-    t.register_hook(hook) and torch.autograd.grad((t**3).sum(), t, create_graph=True)[0].requires_grad
-    for hook in (lambda grad: 2 * grad, lambda grad: 2 * grad.detach(), torch.no_grad()(lambda grad: 2 * grad))
+    t.register_hook(hook)
+    and torch.autograd.grad((t**3).sum(), t, create_graph=True)[0].requires_grad
+    for hook in (
+        lambda grad: 2 * grad,
+        lambda grad: 2 * grad.detach(),
+        torch.no_grad()(lambda grad: 2 * grad),
+    )
     for t in [torch.ones(2, requires_grad=True)]
 ] == [True, False, False]
 
@@ -344,19 +375,27 @@ assert by_total == [0.8, 1.0, 1.0]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
-caption(axes, 0.4, 2.8, "p.grad after each of three passes that bring 0.8, limit 1", size=11)
+caption(
+    axes, 0.4, 2.8, "p.grad after each of three passes that bring 0.8, limit 1", size=11
+)
 for index, (first, second) in enumerate(zip(by_hook, by_total)):
     left = 1.4 + 1.7 * index
-    for x_position, value, colour in ((left, first, BACKWARD), (left + 0.6, second, QUIET)):
+    for x_position, value, colour in (
+        (left, first, BACKWARD),
+        (left + 0.6, second, QUIET),
+    ):
         axes.bar(x_position, 0.7 * value, bottom=0.55, width=0.5, color=colour)
-        caption(axes, x_position, 0.55 + 0.7 * value + 0.13, f"{value:g}", align="center")
+        caption(
+            axes, x_position, 0.55 + 0.7 * value + 0.13, f"{value:g}", align="center"
+        )
     caption(axes, left + 0.3, 0.3, f"pass {index + 1}", align="center", colour=QUIET)
 caption(axes, 6.1, 1.9, "hook: each pass", colour=BACKWARD)
 caption(axes, 6.1, 1.5, "clamping .grad: the total", colour=QUIET)
 show(
     figure,
-    "Bar chart of p.grad after three passes that bring 0.8 each, with the limit 1. With a clamping hook: 0.8, 1.6, "
-    "2.4. With .grad clamped after each pass: 0.8, 1, 1.",
+    "Bar chart of p.grad after three passes that bring 0.8 each, with the limit 1. "
+    "With a clamping hook: 0.8, 1.6, 2.4. With .grad clamped after each pass: 0.8, 1, "
+    "1.",
 )
 
 # %% [markdown] explains="03-clamp-three-passes"
@@ -367,7 +406,9 @@ show(
 
 # %% exercise="03-clamp-grad"
 def clamp_grad(t, lo, hi):
-    """Clamp each pass's gradient at t to [lo, hi], element by element; return the handle."""
+    """Clamp each pass's gradient at t to [lo, hi], element by element; return the
+    handle.
+    """
     ### BEGIN SOLUTION
     return t.register_hook(lambda grad: grad.clamp(lo, hi))
     ### END SOLUTION
@@ -398,15 +439,30 @@ def layer_grads(hook_on_h=None):
 
 
 first_grad, second_grad = layer_grads()
-print("nothing is clamped:                first", first_grad.item(), "  second", second_grad.item())
+print(
+    "nothing is clamped:                first",
+    first_grad.item(),
+    "  second",
+    second_grad.item(),
+)
 assert (first_grad.item(), second_grad.item()) == (600, 300)
 second_grad.clamp_(-1, 1)
-print("clamped .grad of the second layer: first", first_grad.item(), "  second", second_grad.item())
+print(
+    "clamped .grad of the second layer: first",
+    first_grad.item(),
+    "  second",
+    second_grad.item(),
+)
 after_backward = first_grad
 assert (first_grad.item(), second_grad.item()) == (600, 1)
 
 first_grad, second_grad = layer_grads(lambda grad: grad.clamp(-1, 1))
-print("a clamping hook on h:              first", first_grad.item(), "  second", second_grad.item())
+print(
+    "a clamping hook on h:              first",
+    first_grad.item(),
+    "  second",
+    second_grad.item(),
+)
 compare("03-two-places", after_backward=after_backward, hook_on_h=first_grad)
 assert (first_grad.item(), second_grad.item()) == (3, 300)
 
@@ -468,7 +524,9 @@ def rows_that_move(step_before=False, **options):
     before = embedding.weight.detach().clone()
     embedding(torch.arange(4)).square().sum().backward()
     optimizer.step()
-    return [row for row in range(4) if not torch.equal(embedding.weight[row], before[row])]
+    return [
+        row for row in range(4) if not torch.equal(embedding.weight[row], before[row])
+    ]
 
 
 plain = rows_that_move()
@@ -479,7 +537,12 @@ print("weight decay:", decay)
 print("momentum:    ", momentum)
 compare("03-masked-rows", plain=plain, decay=decay, momentum=momentum)
 assert plain == [2, 3] and decay == momentum == [0, 1, 2, 3]
-assert torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9).defaults["dampening"] == 0
+assert (
+    torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9).defaults[
+        "dampening"
+    ]
+    == 0
+)
 
 # %% [markdown] explains="03-masked-rows"
 # A zero gradient does not mean no step. Weight decay pulls on every weight, whatever its gradient is, and momentum
@@ -492,10 +555,16 @@ assert torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9).defa
 
 # %%
 grad = torch.ones(2, 2)
-for_rows, for_columns = grad * torch.tensor([[0.0], [1.0]]), grad * torch.tensor([0.0, 1.0])
+for_rows, for_columns = (
+    grad * torch.tensor([[0.0], [1.0]]),
+    grad * torch.tensor([0.0, 1.0]),
+)
 print("mask of shape (2, 1):", for_rows.tolist())
 print("mask of shape (2,):  ", for_columns.tolist())
-assert for_rows.tolist() == [[0, 0], [1, 1]] and for_columns.tolist() == [[0, 1], [0, 1]]
+assert for_rows.tolist() == [[0, 0], [1, 1]] and for_columns.tolist() == [
+    [0, 1],
+    [0, 1],
+]
 
 # %% [markdown]
 # Mind the dtype as well: a float32 mask makes a half-precision gradient float32, and then the hook raises. A mask from
@@ -504,7 +573,9 @@ assert for_rows.tolist() == [[0, 0], [1, 1]] and for_columns.tolist() == [[0, 1]
 # %%
 half = torch.ones(2, dtype=torch.bfloat16)
 print((half * torch.ones(2)).dtype, (half * torch.ones_like(half)).dtype)
-assert (half * torch.ones(2)).dtype is torch.float32 and (half * torch.ones_like(half)).dtype is torch.bfloat16
+assert (half * torch.ones(2)).dtype is torch.float32 and (
+    half * torch.ones_like(half)
+).dtype is torch.bfloat16
 
 
 # %% exercise="03-freeze-rows"
@@ -556,7 +627,11 @@ def times_2(grad):
 
 print("plus 1, then times 2:", chain(plus_1, times_2))
 print("times 2, then plus 1:", chain(times_2, plus_1))
-compare("03-two-hooks-in-a-row", plus_1_first=chain(plus_1, times_2), times_2_first=chain(times_2, plus_1))
+compare(
+    "03-two-hooks-in-a-row",
+    plus_1_first=chain(plus_1, times_2),
+    times_2_first=chain(times_2, plus_1),
+)
 assert chain(plus_1, times_2) == 36 and chain(times_2, plus_1) == 33
 
 # %% [markdown] explains="03-two-hooks-in-a-row"
@@ -570,19 +645,28 @@ for height, steps, result in (
     (0.95, (("· 2", "10"), ("+ 1", "11")), 33),
 ):
     node(axes, 7.4, height, "5 arrives at y", kind="loss", width=1.6)
-    node(axes, 5.3, height, steps[0][0], kind="hook", note="registered first", width=0.9)
-    node(axes, 3.4, height, steps[1][0], kind="hook", note="registered second", width=0.9)
+    node(
+        axes, 5.3, height, steps[0][0], kind="hook", note="registered first", width=0.9
+    )
+    node(
+        axes, 3.4, height, steps[1][0], kind="hook", note="registered second", width=0.9
+    )
     node(axes, 1.2, height, f"x.grad = {result}", kind="leaf", width=1.6)
     arrow(axes, (6.55, height), (5.8, height), label="5", backward=True)
     arrow(axes, (4.8, height), (3.9, height), label=steps[0][1], backward=True)
     arrow(axes, (2.9, height), (2.05, height), label=steps[1][1], backward=True)
 caption(
-    axes, 0.4, 0.25, "From right to left, as in every graph. From y on, the result is multiplied by 3 on the way to x."
+    axes,
+    0.4,
+    0.25,
+    "From right to left, as in every graph. From y on, the result is multiplied by 3 "
+    "on the way to x.",
 )
 show(
     figure,
-    "Two chains of hooks, read from right to left. A gradient of 5 arrives at y. Plus 1 registered first gives 6, then "
-    "times 2 gives 12, and x.grad is 36. Times 2 registered first gives 10, then plus 1 gives 11, and x.grad is 33.",
+    "Two chains of hooks, read from right to left. A gradient of 5 arrives at y. Plus "
+    "1 registered first gives 6, then times 2 gives 12, and x.grad is 36. Times 2 "
+    "registered first gives 10, then plus 1 gives 11, and x.grad is 33.",
 )
 
 # %% [markdown]
@@ -619,7 +703,9 @@ except TypeError as error:
 
 # %% exercise="03-clip-and-log"
 def clip_and_log(t, lo, hi):
-    """Clamp each pass's gradient at t; return a dict with the raw and the clipped one."""
+    """Clamp each pass's gradient at t; return a dict with the raw and the clipped
+    one.
+    """
     ### BEGIN SOLUTION
     log = {}
 
@@ -636,7 +722,9 @@ def clip_and_log(t, lo, hi):
 
 # %% exercise="03-register-composed"
 def register_composed(t, fs):
-    """Replace the gradient g at t by fs[0](fs[1](...fs[-1](g))); return a list of all handles."""
+    """Replace the gradient g at t by fs[0](fs[1](...fs[-1](g))); return a list of
+    all handles.
+    """
     ### BEGIN SOLUTION
     return [t.register_hook(f) for f in reversed(fs)]
     ### END SOLUTION
@@ -685,8 +773,9 @@ arrow(axes, (6.45, 0.85), (1.9, 1.4), label="2", backward=True)
 caption(axes, 0.5, 0.25, "Only what passes through y meets its hook.")
 show(
     figure,
-    "x = 3 is used twice: through y = x times 1 in 10 times y, and directly in 2 times x. Backward sends 10 to y, "
-    "whose hook turns it into 0 on the way to x. The direct way brings 2. So x.grad is 0 + 2 = 2.",
+    "x = 3 is used twice: through y = x times 1 in 10 times y, and directly in 2 "
+    "times x. Backward sends 10 to y, whose hook turns it into 0 on the way to x. The "
+    "direct way brings 2. So x.grad is 0 + 2 = 2.",
 )
 
 # %% [markdown] explains="03-one-branch"
@@ -741,7 +830,10 @@ with torch.no_grad():
         blocked(x)
     except RuntimeError as error:
         print("RuntimeError:", error)
-        assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
+        assert (
+            "cannot register a hook on a tensor that doesn't require gradient"
+            in str(error)
+        )
     print("with guard:", blocked_with_guard(x).item())
     assert blocked_with_guard(x).item() == 3
 
@@ -758,7 +850,14 @@ with torch.no_grad():
     y = x.view_as(x)
     y.register_hook(called.append)
 (5 * y).sum().backward()
-print("requires grad:", y.requires_grad, "  grad_fn:", y.grad_fn, "  calls of the hook:", len(called))
+print(
+    "requires grad:",
+    y.requires_grad,
+    "  grad_fn:",
+    y.grad_fn,
+    "  calls of the hook:",
+    len(called),
+)
 assert y.requires_grad and y.grad_fn is None and called == [] and x.grad is None
 
 
@@ -843,7 +942,9 @@ class Tidy(nn.Module):
         self.passes += 1
         h = self.weight * x
         if h.requires_grad:
-            h.register_hook(note(f"hook of h, pass {self.passes}", lambda grad: grad.clamp(-1, 1)))
+            h.register_hook(
+                note(f"hook of h, pass {self.passes}", lambda grad: grad.clamp(-1, 1))
+            )
         return 5 * h
 
 
@@ -854,7 +955,12 @@ with torch.no_grad():
     model(torch.tensor([3.0]))
 print("\n".join(log))
 print("weight.grad:", model.weight.grad.item())
-assert log == ["hook of h, pass 1", "hook of the weight", "hook of h, pass 2", "hook of the weight"]
+assert log == [
+    "hook of h, pass 1",
+    "hook of the weight",
+    "hook of h, pass 2",
+    "hook of the weight",
+]
 assert model.weight.grad.item() == 6
 
 # %% tags=["figure"]
@@ -874,10 +980,11 @@ figure = timeline(
 )
 show(
     figure,
-    "Timeline of eight events. 1, in __init__: hook on the weight, once. 2, forward: a first h with a hook of its own. "
-    "3, backward: the hook of this h turns 5 into 1. 4, backward: the hook of the weight. 5, forward: a new h with a "
-    "new hook. 6, backward: the hook of the new h turns 5 into 1. 7, backward: the hook of the weight. 8, forward under "
-    "no_grad: h gets no hook.",
+    "Timeline of eight events. 1, in __init__: hook on the weight, once. 2, forward: "
+    "a first h with a hook of its own. 3, backward: the hook of this h turns 5 into "
+    "1. 4, backward: the hook of the weight. 5, forward: a new h with a new hook. 6, "
+    "backward: the hook of the new h turns 5 into 1. 7, backward: the hook of the "
+    "weight. 8, forward under no_grad: h gets no hook.",
 )
 
 # %% [markdown]
@@ -918,7 +1025,9 @@ for way, new in models.items():
     log.clear()
     new(torch.tensor([3.0])).backward()
     print(f"{way:12} {log}")
-    assert [line.split(",")[0] for line in log] == ["hook of h", "hook of the weight"][: 1 + (new is model)]
+    assert [line.split(",")[0] for line in log] == ["hook of h", "hook of the weight"][
+        : 1 + (new is model)
+    ]
 
 # %% [markdown]
 # One more thing, for the last exercise. Layers such as `nn.Linear` expect one row for each sample. `h.flatten(1)` turns
@@ -931,7 +1040,9 @@ from torch import nn
 
 
 class GuardedNet(nn.Module):
-    """fc(body(x).flatten(1)): clamps the gradient into body, and gives fc.bias zeros."""
+    """fc(body(x).flatten(1)): clamps the gradient into body, and gives fc.bias
+    zeros.
+    """
 
     def __init__(self, body, fc, lo, hi):
         super().__init__()

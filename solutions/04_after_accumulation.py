@@ -14,7 +14,17 @@ import torch
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, INK, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import (
+    BACKWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+    timeline,
+)
 
 # %% [markdown]
 # ## Two moments at one leaf
@@ -42,14 +52,19 @@ guess("04-two-passes", first=2, second=5)
 # %%
 p = torch.tensor([1.0, 2.0], requires_grad=True)
 found = []
-handle = p.register_post_accumulate_grad_hook(lambda q: found.append((q is p, q.grad.clone())))
+handle = p.register_post_accumulate_grad_hook(
+    lambda q: found.append((q is p, q.grad.clone()))
+)
 (2 * p).sum().backward()
 (3 * p).sum().backward()
 handle.remove()
 for same, grad in found:
     print("the argument is p:", same, "  p.grad:", grad.tolist())
 compare("04-two-passes", first=found[0][1], second=found[1][1])
-assert [(same, grad.tolist()) for same, grad in found] == [(True, [2.0, 2.0]), (True, [5.0, 5.0])]
+assert [(same, grad.tolist()) for same, grad in found] == [
+    (True, [2.0, 2.0]),
+    (True, [5.0, 5.0]),
+]
 
 # %% [markdown] explains="04-two-passes"
 # 2, and then 5: the total, not the gradient of this pass. And the argument `q` is `p`, the same object.
@@ -88,20 +103,55 @@ assert found == [10, 16]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.3)
-node(axes, 7.15, 1.3, "arrives: 3", kind="loss", width=1.35, note="gradient of this pass")
-node(axes, 5.1, 1.3, "tensor hook", kind="hook", width=1.45, note="register_hook", below="returns 6")
-node(axes, 3.05, 1.3, ".grad: 10 + 6", kind="leaf", width=1.5, note="PyTorch accumulates", below="now 16")
 node(
-    axes, 1.05, 1.3, "hook after", kind="hook", width=1.4, note="register_post_\naccumulate_grad_hook", below="finds 16"
+    axes, 7.15, 1.3, "arrives: 3", kind="loss", width=1.35, note="gradient of this pass"
+)
+node(
+    axes,
+    5.1,
+    1.3,
+    "tensor hook",
+    kind="hook",
+    width=1.45,
+    note="register_hook",
+    below="returns 6",
+)
+node(
+    axes,
+    3.05,
+    1.3,
+    ".grad: 10 + 6",
+    kind="leaf",
+    width=1.5,
+    note="PyTorch accumulates",
+    below="now 16",
+)
+node(
+    axes,
+    1.05,
+    1.3,
+    "hook after",
+    kind="hook",
+    width=1.4,
+    note="register_post_\naccumulate_grad_hook",
+    below="finds 16",
 )
 for start, end in ((6.45, 5.85), (4.35, 3.82), (2.27, 1.77)):
     arrow(axes, (start, 1.3), (end, 1.3), backward=True)
-caption(axes, 0.37, 0.3, "Read from right to left, as gradients flow. The order of registering makes no difference.")
+caption(
+    axes,
+    0.37,
+    0.3,
+    "Read from right to left, as gradients flow. The order of registering makes no "
+    "difference.",
+)
 show(
     figure,
-    "Four boxes from right to left, as gradients flow. The gradient of this pass arrives: 3. The tensor hook, "
-    "registered with register_hook, returns 6. PyTorch accumulates: .grad is 10 + 6, now 16. The hook after it, "
-    "registered with register_post_accumulate_grad_hook, finds 16. The order of registering makes no difference.",
+    "Four boxes from right to left, as gradients flow. The gradient of this pass "
+    "arrives: 3. The tensor hook, registered with register_hook, returns 6. PyTorch "
+    "accumulates: .grad is 10 + 6, now 16. The hook after it, registered with "
+    "register_post_accumulate_grad_hook, finds 16. The order of registering makes no "
+    "difference.",
 )
 
 # %% [markdown] explains="04-one-of-each"
@@ -120,7 +170,11 @@ for tensor in (2 * x, torch.ones(1)):
         tensor.register_post_accumulate_grad_hook(print)
     except RuntimeError as error:
         print("RuntimeError:", error)
-        assert ("on non-leaf tensors" if tensor.requires_grad else "that doesn't require gradient") in str(error)
+        assert (
+            "on non-leaf tensors"
+            if tensor.requires_grad
+            else "that doesn't require gradient"
+        ) in str(error)
 
 # %% [markdown]
 # **Once in each backward pass.** A weight that is used in several places is called *tied*, or shared. Its hook runs
@@ -173,7 +227,10 @@ for refused in (1.0, [], False):
             (9 * p).sum().backward()
         except TypeError as error:
             print("TypeError:", error)
-            assert str(error) == f"expected Variable, but hook returned '{type(refused).__name__}'"
+            assert (
+                str(error)
+                == f"expected Variable, but hook returned '{type(refused).__name__}'"
+            )
 with p.register_post_accumulate_grad_hook(lambda q: q):
     (9 * p).sum().backward()
 print("p itself is let through")
@@ -188,11 +245,15 @@ print("p itself is let through")
 
 # %% exercise="04-pass-and-total-norms"
 def pass_and_total_norms(p):
-    """A live list of ("pass", norm of this gradient) and ("total", norm of p.grad after it)."""
+    """A live list of ("pass", norm of this gradient) and ("total", norm of p.grad
+    after it).
+    """
     ### BEGIN SOLUTION
     log = []
     p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
-    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
+    p.register_post_accumulate_grad_hook(
+        lambda q: log.append(("total", q.grad.norm().item()))
+    )
     return log
     ### END SOLUTION
 
@@ -238,7 +299,8 @@ def measure(free_at_once):
         p.register_post_accumulate_grad_hook(look)
         if free_at_once:
             p.register_post_accumulate_grad_hook(free)
-        p.register_post_accumulate_grad_hook(look)  # hooks of one kind run in the order of registration
+        # hooks of one kind run in the order of registration
+        p.register_post_accumulate_grad_hook(look)
     model(torch.ones(1, 64)).sum().backward()
     model.zero_grad()
     look(model)
@@ -256,22 +318,48 @@ figure, axes = card(8.2, 3.6)
 left, bottom, wide, high = 0.9, 0.75, 0.5, 0.022
 for log, colour, style in ((ordinary, QUIET, "--"), (freed, BACKWARD, "-")):
     xs = [left + wide * index for index in range(len(log))]
-    axes.step(xs, [bottom + high * kib for kib in log], where="post", color=colour, linestyle=style, linewidth=2)
+    axes.step(
+        xs,
+        [bottom + high * kib for kib in log],
+        where="post",
+        color=colour,
+        linestyle=style,
+        linewidth=2,
+    )
 for kib in (0, 16, 96):
     caption(axes, left - 0.12, bottom + high * kib, f"{kib}", align="right", size=9.5)
-    axes.plot([left, left + wide * 13], [bottom + high * kib] * 2, color=QUIET, linewidth=0.4)
+    axes.plot(
+        [left, left + wide * 13], [bottom + high * kib] * 2, color=QUIET, linewidth=0.4
+    )
 caption(axes, 0.35, 3.28, "KiB of gradients in memory", size=10.5)
 caption(axes, 1.0, 2.5, "ordinary: all wait for backward() to end", colour="#6b7079")
 caption(axes, 7.25, 1.3, "freed at once: one at a time", colour=BACKWARD, align="right")
 for index in range(6):
-    caption(axes, left + wide * (2 * index + 1.5), 0.5, f"layer {6 - index}", align="center", size=9, colour=QUIET)
-caption(axes, left + wide * 13.1, 0.5, "zero_grad()", align="center", size=9, colour=QUIET)
-caption(axes, left, 0.22, "The gradients become complete from the last layer to the first. Time runs to the right.")
+    caption(
+        axes,
+        left + wide * (2 * index + 1.5),
+        0.5,
+        f"layer {6 - index}",
+        align="center",
+        size=9,
+        colour=QUIET,
+    )
+caption(
+    axes, left + wide * 13.1, 0.5, "zero_grad()", align="center", size=9, colour=QUIET
+)
+caption(
+    axes,
+    left,
+    0.22,
+    "The gradients become complete from the last layer to the first. Time runs to the "
+    "right.",
+)
 show(
     figure,
-    "KiB of gradients in memory over the time of one backward pass through six layers, from layer 6 to layer 1. The "
-    "ordinary run is a staircase: it rises by 16 with every layer to 96, and falls to 0 only at zero_grad(). The run "
-    "that frees each gradient at once rises to 16 and falls back to 0 at each layer.",
+    "KiB of gradients in memory over the time of one backward pass through six "
+    "layers, from layer 6 to layer 1. The ordinary run is a staircase: it rises by 16 "
+    "with every layer to 96, and falls to 0 only at zero_grad(). The run that frees "
+    "each gradient at once rises to 16 and falls back to 0 at each layer.",
 )
 
 # %% [markdown] explains="04-most-memory"
@@ -332,7 +420,8 @@ v = torch.tensor([2.0], requires_grad=True)
 v.register_post_accumulate_grad_hook(lambda p: modes.append(torch.is_grad_enabled()))
 (v * v).sum().backward()
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # create_graph=True warns: now v.grad refers to v, and v to v.grad
+    # create_graph=True warns: now v.grad refers to v, and v to v.grad
+    warnings.simplefilter("ignore")
     (v * v).sum().backward(create_graph=True)
 v.grad = None
 print("grad mode in the hook:", modes[0], "  with create_graph=True:", modes[1])
@@ -342,7 +431,10 @@ try:
     v.sub_(1)  # in grad mode
 except RuntimeError as error:
     print("RuntimeError:", error)
-    assert "a leaf Variable that requires grad is being used in an in-place operation" in str(error)
+    assert (
+        "a leaf Variable that requires grad is being used in an in-place operation"
+        in str(error)
+    )
 
 # %% [markdown]
 # In the exercise, every parameter of a model gets such a hook. One function can serve them all, since it receives its
@@ -353,7 +445,9 @@ except RuntimeError as error:
 
 
 def sgd_in_backward(model, lr):
-    """Let every backward pass take a step of gradient descent and free the gradients; return the handles."""
+    """Let every backward pass take a step of gradient descent and free the
+    gradients; return the handles.
+    """
 
     ### BEGIN SOLUTION
     def step(p):
@@ -429,7 +523,11 @@ for dtype in (torch.float32, torch.float64):
     print(dtype, total.item())
 compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float64])
 assert left == {torch.float32: 0.0, torch.float64: 1.0}
-assert torch.finfo(torch.float32).eps == 2**-23 and torch.finfo(torch.float64).eps == 2**-52  # 24 and 53 digits
+# 24 and 53 digits
+assert (
+    torch.finfo(torch.float32).eps == 2**-23
+    and torch.finfo(torch.float64).eps == 2**-52
+)
 assert (2**25 + 1).bit_length() == 26
 
 # %% [markdown] explains="04-what-is-left"
@@ -467,8 +565,15 @@ p = nn.Parameter(torch.zeros(1))
 q = nn.Parameter(torch.zeros(1))
 (3 * p + 4 * q).sum().backward()
 norm = torch.nn.utils.clip_grad_norm_([p, q], 1.0)
-print(f"joint norm {norm.item():.2f}, clipped to {p.grad.item():.2f} and {q.grad.item():.2f}")
-assert abs(norm.item() - 5) < 1e-4 and abs(p.grad.item() - 0.6) < 1e-4 and abs(q.grad.item() - 0.8) < 1e-4
+print(
+    f"joint norm {norm.item():.2f}, clipped to {p.grad.item():.2f} and "
+    f"{q.grad.item():.2f}"
+)
+assert (
+    abs(norm.item() - 5) < 1e-4
+    and abs(p.grad.item() - 0.6) < 1e-4
+    and abs(q.grad.item() - 0.8) < 1e-4
+)
 
 # %% [markdown]
 # A hook on one parameter is too early for this, unless its gradient is the last one to arrive. Which one is that?
@@ -524,9 +629,10 @@ figure = timeline(
 )
 show(
     figure,
-    "Timeline of one backward pass; the forward computation used u, v, w in this order. w.grad is written: 1 of 3. "
-    "v.grad is written: 2 of 3. u.grad is written: 3 of 3. At this last arrival the hook clips u, v and w together, "
-    "and sets the count back to 0. Then backward() returns.",
+    "Timeline of one backward pass; the forward computation used u, v, w in this "
+    "order. w.grad is written: 1 of 3. v.grad is written: 2 of 3. u.grad is written: "
+    "3 of 3. At this last arrival the hook clips u, v and w together, and sets the "
+    "count back to 0. Then backward() returns.",
 )
 
 # %% [markdown]
@@ -554,7 +660,9 @@ def arrive(_):
     count += 1
     if count == 3:
         count = 0
-        written.append([name for name, weight in weights.items() if weight.grad is not None])
+        written.append(
+            [name for name, weight in weights.items() if weight.grad is not None]
+        )
 
 
 def stop(grad):
@@ -589,7 +697,9 @@ assert written == [["v", "w"]]
 
 
 def clip_global_norm_in_backward(params, c):
-    """Clip the joint norm of all gradients to c when the last one has been written; return the handles."""
+    """Clip the joint norm of all gradients to c when the last one has been written;
+    return the handles.
+    """
     ### BEGIN SOLUTION
     arrived = set()
 
@@ -619,7 +729,10 @@ for parameter in (p, q):
     parameter.register_hook(lambda grad: grad * (1.0 / grad.norm()).clamp(max=1.0))
 (3 * p + 4 * q).sum().backward()
 joint = torch.cat([p.grad, q.grad]).norm().item()
-print(f"each clipped to 1: {p.grad.item():.2f} and {q.grad.item():.2f}; the joint norm is {joint:.2f}")
+print(
+    f"each clipped to 1: {p.grad.item():.2f} and {q.grad.item():.2f}; the joint norm "
+    f"is {joint:.2f}"
+)
 assert p.grad.item() == q.grad.item() == 1.0 and joint > 1.2
 
 # %% [markdown]
@@ -650,7 +763,10 @@ def total_of(gradients, kind):
 
 kinds = ("tensor hook", "post-accumulate-grad hook", "clip_grad_value_ at the end")
 for kind in kinds:
-    print(f"{kind:28} one pass: {total_of([2.0], kind)}   three passes: {total_of([2.0, 2.0, -0.5], kind)}")
+    print(
+        f"{kind:28} one pass: {total_of([2.0], kind)}   three passes: "
+        f"{total_of([2.0, 2.0, -0.5], kind)}"
+    )
 assert [total_of([2.0], kind) for kind in kinds] == [1.0, 1.0, 1.0]
 assert [total_of([2.0, 2.0, -0.5], kind) for kind in kinds] == [1.5, 0.5, 1.0]
 

@@ -22,7 +22,8 @@ from torch import nn
 from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
-torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a shared machine many wait for each other
+# small tensors: one thread is fastest, and on a shared machine many wait for each other
+torch.set_num_threads(1)
 
 # %% [markdown]
 # ## A model that we leave alone
@@ -50,7 +51,10 @@ class SmallNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(1, 10, 5), nn.ReLU(inplace=True), nn.Conv2d(10, 10, 3, padding=1), nn.ReLU(inplace=True)
+            nn.Conv2d(1, 10, 5),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(10, 10, 3, padding=1),
+            nn.ReLU(inplace=True),
         )
         self.blocks = nn.ModuleList([Residual(10), Residual(10), Residual(10)])
         self.pool = nn.MaxPool2d(2)
@@ -69,7 +73,8 @@ model = SmallNet().eval()
 
 rows, columns = torch.meshgrid(torch.arange(32.0), torch.arange(32.0), indexing="ij")
 distance = ((rows - 15.5) ** 2 + (columns - 15.5) ** 2).sqrt()
-image = ((distance > 7) & (distance < 12)).float().reshape(1, 1, 32, 32)  # a white ring on black
+# a white ring on black
+image = ((distance > 7) & (distance < 12)).float().reshape(1, 1, 32, 32)
 
 print("image:", tuple(image.shape), "  output:", tuple(model(image).shape))
 assert image.shape == (1, 1, 32, 32) and model(image).shape == (1, 10)
@@ -88,8 +93,18 @@ def layer_output(model, layer, x):
 
 found = layer_output(model, model.stem[0], image)
 alone = model.stem[0](image)  # the same layer by itself
-print("in the model: shape", tuple(found.shape), "  smallest number", round(found.min().item(), 2))
-print("by itself:    shape", tuple(alone.shape), "  smallest number", round(alone.min().item(), 2))
+print(
+    "in the model: shape",
+    tuple(found.shape),
+    "  smallest number",
+    round(found.min().item(), 2),
+)
+print(
+    "by itself:    shape",
+    tuple(alone.shape),
+    "  smallest number",
+    round(alone.min().item(), 2),
+)
 assert found.shape == alone.shape and found.min() == 0 > alone.min()
 
 # %% [markdown]
@@ -110,14 +125,22 @@ assert found.shape == alone.shape and found.min() == 0 > alone.min()
 # with our image. What type is `args`: a tensor, a list or a tuple? What is the shape of `output`?
 
 # %%
-guess("05-first-hook", args="tuple", output=(1, 10, 28, 28))  # args: "tensor", "list" or "tuple"
+# args: "tensor", "list" or "tuple"
+guess("05-first-hook", args="tuple", output=(1, 10, 28, 28))
 
 # %%
 conv, seen = model.stem[0], []
 
 
 def describe(module, args, output):
-    print("   ", type(module).__name__, "  args:", type(args).__name__, "  shape of the output:", tuple(output.shape))
+    print(
+        "   ",
+        type(module).__name__,
+        "  args:",
+        type(args).__name__,
+        "  shape of the output:",
+        tuple(output.shape),
+    )
     seen.append((args, output))
 
 
@@ -158,13 +181,18 @@ arrow(axes, (6.15, 2.25), (6.85, 2.25))
 arrow(axes, (1.15, 1.95), (2.9, 1.0), bend=0.15, dashed=True)
 arrow(axes, (5.4, 1.95), (4.9, 1.15), dashed=True)
 caption(
-    axes, 0.35, 0.3, "The hook sees the arguments and the output. It returns None, and the output goes on as it is."
+    axes,
+    0.35,
+    0.3,
+    "The hook sees the arguments and the output. It returns None, and the output goes "
+    "on as it is.",
 )
 show(
     figure,
-    "What happens in the call conv(x). The arguments, of shape [1, 1, 32, 32], go into conv.forward, which gives the "
-    "output of shape [1, 10, 28, 28]. Then your hook is called with the module, the arguments and the output. It "
-    "returns None, and the output goes on to the next module, a ReLU.",
+    "What happens in the call conv(x). The arguments, of shape [1, 1, 32, 32], go "
+    "into conv.forward, which gives the output of shape [1, 10, 28, 28]. Then your "
+    "hook is called with the module, the arguments and the output. It returns None, "
+    "and the output goes on to the next module, a ReLU.",
 )
 
 # %% [markdown]
@@ -178,8 +206,17 @@ guess("05-inside-out", order=["stem[0]", "stem", "head", "model"])
 
 # %%
 order, handles = [], []
-for name, module in {"model": model, "stem": model.stem, "stem[0]": model.stem[0], "head": model.head}.items():
-    handles.append(module.register_forward_hook(lambda module, args, output, name=name: order.append(name)))
+for name, module in {
+    "model": model,
+    "stem": model.stem,
+    "stem[0]": model.stem[0],
+    "head": model.head,
+}.items():
+    handles.append(
+        module.register_forward_hook(
+            lambda module, args, output, name=name: order.append(name)
+        )
+    )
 model(image)
 for handle in handles:
     handle.remove()
@@ -243,8 +280,13 @@ for way, keep in ways.items():
 pair(torch.tensor([[[[-1.0, 2.0]]]]))
 for way, value in stored.items():
     print(f"{way:7}", value.flatten().tolist())
-compare("05-five-copies", which=[way for way, value in stored.items() if value.flatten().tolist() == [-1, 2]])
-assert [value.flatten().tolist() for value in stored.values()] == [[0, 2]] * 4 + [[-1, 2]]
+compare(
+    "05-five-copies",
+    which=[way for way, value in stored.items() if value.flatten().tolist() == [-1, 2]],
+)
+assert [value.flatten().tolist() for value in stored.values()] == [[0, 2]] * 4 + [
+    [-1, 2]
+]
 
 # %% [markdown] explains="05-five-copies"
 # Only the clone. The other four share the memory of the output, and the ReLU wrote its result there. `.cpu()` does not
@@ -262,12 +304,18 @@ arrow(axes, (2.55, 2.65), (3.8, 2.35), plain=True)
 arrow(axes, (2.55, 1.85), (3.8, 2.15), plain=True)
 arrow(axes, (2.75, 0.95), (3.8, 0.95), plain=True)
 arrow(axes, (6.3, 2.25), (5.4, 2.25), label="writes")
-caption(axes, 0.35, 0.3, "Two names, one memory: the ReLU rewrites what you stored. A clone is out of its reach.")
+caption(
+    axes,
+    0.35,
+    0.3,
+    "Two names, one memory: the ReLU rewrites what you stored. A clone is out of its "
+    "reach.",
+)
 show(
     figure,
-    "The tensors output and output.detach() both point to the same memory. The in-place ReLU writes into that memory, "
-    "which now holds 0 and 2. The tensor output.detach().clone() points to memory of its own, which still holds -1 "
-    "and 2.",
+    "The tensors output and output.detach() both point to the same memory. The "
+    "in-place ReLU writes into that memory, which now holds 0 and 2. The tensor "
+    "output.detach().clone() points to memory of its own, which still holds -1 and 2.",
 )
 
 # %% [markdown]
@@ -278,12 +326,24 @@ show(
 # still need the clone.
 
 # %%
-print("requires grad:  plain", stored["plain"].requires_grad, "  detach", stored["detach"].requires_grad)
+print(
+    "requires grad:  plain",
+    stored["plain"].requires_grad,
+    "  detach",
+    stored["detach"].requires_grad,
+)
 assert stored["plain"].grad_fn is not None and not stored["detach"].requires_grad
 with torch.no_grad():
     pair(torch.tensor([[[[-1.0, 2.0]]]]))
-print("under no_grad:  plain", stored["plain"].requires_grad, "  and it shows", stored["plain"].flatten().tolist())
-assert stored["plain"].flatten().tolist() == [0, 2] and not stored["plain"].requires_grad
+print(
+    "under no_grad:  plain",
+    stored["plain"].requires_grad,
+    "  and it shows",
+    stored["plain"].flatten().tolist(),
+)
+assert (
+    stored["plain"].flatten().tolist() == [0, 2] and not stored["plain"].requires_grad
+)
 for handle in handles:
     handle.remove()
 
@@ -297,7 +357,8 @@ for handle in handles:
 # **Predict.** With which hook does the output of the model still require grad, so that it can be trained?
 
 # %%
-guess("05-still-trainable", which="store")  # "store_and_return", "store", "both" or "neither"
+# "store_and_return", "store", "both" or "neither"
+guess("05-still-trainable", which="store")
 
 
 # %%
@@ -316,9 +377,15 @@ for hook in (store, store_and_return):
     with net[1].register_forward_hook(hook):
         trainable[hook.__name__] = net(torch.ones(1, 2)).requires_grad
 print("the output requires grad:", trainable)
-compare("05-still-trainable", which=[name for name, requires_grad in trainable.items() if requires_grad])
+compare(
+    "05-still-trainable",
+    which=[name for name, requires_grad in trainable.items() if requires_grad],
+)
 assert trainable == {"store": True, "store_and_return": False}
-assert [entries or entries.append(1) for entries in [[]] for _ in range(2)] == [None, [1]]
+assert [entries or entries.append(1) for entries in [[]] for _ in range(2)] == [
+    None,
+    [1],
+]
 
 # %% [markdown] explains="05-still-trainable"
 # What a hook returns takes the place of the output. Here that was a copy without a graph, so no gradient comes back to
@@ -357,13 +424,19 @@ for channel, panel in enumerate(panels[1:]):
 for panel in panels:
     panel.axis("off")
 figure.subplots_adjust(left=0.02, right=0.91, top=0.84, bottom=0.03, wspace=0.08)
-scale = figure.colorbar(shown, cax=figure.add_axes((0.925, 0.1, 0.012, 0.68)), ticks=[low, 0, high], format="%.2f")
+scale = figure.colorbar(
+    shown,
+    cax=figure.add_axes((0.925, 0.1, 0.012, 0.68)),
+    ticks=[low, 0, high],
+    format="%.2f",
+)
 scale.ax.tick_params(labelsize=8, colors=INK, length=2)
 show(
     figure,
-    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs for it, with one gray "
-    f"scale for all five, from {low:.2f} (black) to {high:.2f} (white). Each channel shows the ring in other shades of "
-    "gray, since each has other random weights.",
+    "The image, a white ring on black, and the first five of the ten channels that "
+    f"stem.0 outputs for it, with one gray scale for all five, from {low:.2f} (black) "
+    f"to {high:.2f} (white). Each channel shows the ring in other shades of gray, "
+    "since each has other random weights.",
 )
 
 # %% [markdown]
@@ -407,13 +480,17 @@ guess("05-after-an-error", careless=2, careful=1)
 
 # %%
 def careless(model, x, log):
-    handle = model.stem[0].register_forward_hook(lambda module, args, output: log.append(tuple(output.shape)))
+    handle = model.stem[0].register_forward_hook(
+        lambda module, args, output: log.append(tuple(output.shape))
+    )
     model(x)
     handle.remove()
 
 
 def careful(model, x, log):
-    with model.stem[0].register_forward_hook(lambda module, args, output: log.append(tuple(output.shape))):
+    with model.stem[0].register_forward_hook(
+        lambda module, args, output: log.append(tuple(output.shape))
+    ):
         model(x)
 
 
@@ -427,9 +504,18 @@ for function in (careless, careful):
     fresh(image)
     logs[function.__name__] = log
 print("shapes in each log:", logs)
-compare("05-after-an-error", careless=len(logs["careless"]), careful=len(logs["careful"]))
-assert logs == {"careless": [(1, 10, 16, 16), (1, 10, 28, 28)], "careful": [(1, 10, 16, 16)]}
-assert (fresh.stem[0].register_forward_hook(print), fresh.stem[0]._forward_hooks.clear(), fresh(image) is not None)[2]
+compare(
+    "05-after-an-error", careless=len(logs["careless"]), careful=len(logs["careful"])
+)
+assert logs == {
+    "careless": [(1, 10, 16, 16), (1, 10, 28, 28)],
+    "careful": [(1, 10, 16, 16)],
+}
+assert (
+    fresh.stem[0].register_forward_hook(print),
+    fresh.stem[0]._forward_hooks.clear(),
+    fresh(image) is not None,
+)[2]
 assert not fresh.stem[0]._forward_hooks  # `clear` took off everybody's
 
 # %% [markdown] explains="05-after-an-error"
@@ -471,26 +557,40 @@ def copy_of(value):
         return {key: copy_of(entry) for key, entry in value.items()}
     if isinstance(value, (tuple, list)):
         entries = [copy_of(entry) for entry in value]
-        return type(value)(*entries) if hasattr(value, "_fields") else type(value)(entries)  # _fields: a namedtuple
+        # _fields: a namedtuple
+        return (
+            type(value)(*entries) if hasattr(value, "_fields") else type(value)(entries)
+        )
     return value
 
 
 lstm, attention = nn.LSTM(1, 1), nn.MultiheadAttention(4, 2, batch_first=True)
 words = torch.ones(1, 5, 4)  # one text of 5 words, each given by 4 numbers
 kept = {}
-with lstm.register_forward_hook(lambda module, args, output: kept.update(lstm=copy_of(output))):
+with lstm.register_forward_hook(
+    lambda module, args, output: kept.update(lstm=copy_of(output))
+):
     lstm(torch.ones(2, 1))
-with attention.register_forward_hook(lambda module, args, output: kept.update(attention=copy_of(output))):
+with attention.register_forward_hook(
+    lambda module, args, output: kept.update(attention=copy_of(output))
+):
     attention(words, words, words, need_weights=False)
 
 print("LSTM:     ", kept["lstm"])
 print("attention:", tuple(kept["attention"][0].shape), "and", kept["attention"][1])
-assert type(kept["lstm"]) is type(kept["lstm"][1]) is tuple and len(kept["lstm"]) == len(kept["lstm"][1]) == 2
+assert (
+    type(kept["lstm"]) is type(kept["lstm"][1]) is tuple
+    and len(kept["lstm"]) == len(kept["lstm"][1]) == 2
+)
 assert not kept["lstm"][0].requires_grad and kept["lstm"][0].shape == (2, 1)
 assert kept["attention"][0].shape == (1, 5, 4) and kept["attention"][1] is None
-assert copy_of({"scores": 3, "states": (1, [0, None])}) == {"scores": 3, "states": (1, [0, None])}
+assert copy_of({"scores": 3, "states": (1, [0, None])}) == {
+    "scores": 3,
+    "states": (1, [0, None]),
+}
 assert type(copy_of(torch.ones(1).sort())) is torch.return_types.sort
-assert not any(hasattr(kind, "detach") for kind in (tuple, list, dict))  # so `output.detach()` raises
+# so `output.detach()` raises
+assert not any(hasattr(kind, "detach") for kind in (tuple, list, dict))
 
 
 # %% [markdown]
@@ -522,7 +622,10 @@ for name in convolutions:
     def hook_with_repr(module, args, output):
         by_repr[repr(module)] = tuple(output.shape)
 
-    hooks += [(name, made) for made in (hook, hook_with_default, hook_by_partial, hook_with_repr)]
+    hooks += [
+        (name, made)
+        for made in (hook, hook_with_default, hook_by_partial, hook_with_repr)
+    ]
 
 # %% [markdown]
 # **Predict.** We register all 24 hooks, each on the module of its name, and run the model once. How many keys does each
@@ -532,11 +635,18 @@ for name in convolutions:
 guess("05-key-of-a-layer", by_name=1, by_default=6, by_partial=6, by_repr=1)
 
 # %%
-handles = [model.get_submodule(name).register_forward_hook(hook) for name, hook in hooks]
+handles = [
+    model.get_submodule(name).register_forward_hook(hook) for name, hook in hooks
+]
 model(image)
 for handle in handles:
     handle.remove()
-for way, found in {"name": by_name, "default": by_default, "partial": by_partial, "repr": by_repr}.items():
+for way, found in {
+    "name": by_name,
+    "default": by_default,
+    "partial": by_partial,
+    "repr": by_repr,
+}.items():
     print(f"by_{way + ':':9}", list(found))
 compare(
     "05-key-of-a-layer",
@@ -545,8 +655,13 @@ compare(
     by_partial=len(by_partial),
     by_repr=len(by_repr),
 )
-assert list(by_name) == convolutions[-1:] and list(by_default) == list(by_partial) == convolutions
-assert list(by_repr) == ["Conv2d(10, 10, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"]
+assert (
+    list(by_name) == convolutions[-1:]
+    and list(by_default) == list(by_partial) == convolutions
+)
+assert list(by_repr) == [
+    "Conv2d(10, 10, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"
+]
 
 # %% [markdown] explains="05-key-of-a-layer"
 # - `by_name` is the trap of lesson 2: a hook looks up `name` **when it runs**. By then the loop is over, and all write
@@ -618,8 +733,12 @@ assert calls == [(1, 10, 14, 14), (1, 10, 7, 7)] and kept == {"pool": (1, 10, 7,
 act, calls = nn.ReLU(), []
 chain = nn.Sequential(nn.Linear(2, 2), act, nn.Linear(2, 2), act)
 print("names:", [name for name, _ in chain.named_modules()])
-print('"1" and "3" are one module:', chain.get_submodule("1") is chain.get_submodule("3"))
-with chain.get_submodule("1").register_forward_hook(lambda module, args, output: calls.append("act")):
+print(
+    '"1" and "3" are one module:', chain.get_submodule("1") is chain.get_submodule("3")
+)
+with chain.get_submodule("1").register_forward_hook(
+    lambda module, args, output: calls.append("act")
+):
     chain(torch.ones(1, 2))
 print("calls of a hook on it:", calls)
 assert [name for name, _ in chain.named_modules()] == ["", "0", "1", "2"]
@@ -670,7 +789,9 @@ def layers_by_hand(module):
 
 
 by_hand = [module for module in layers_by_hand(model) if isinstance(module, nn.Conv2d)]
-by_name = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
+by_name = [
+    name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)
+]
 print(f"the walk finds {len(by_hand)} of {len(by_name)}")
 compare("05-walk", found=len(by_hand))
 assert (len(by_hand), len(by_name)) == (2, 8)
@@ -685,7 +806,14 @@ tree = [
     (2, "blocks.0", "Residual", "container", False, "missed by the walk"),
     (3, "blocks.0.conv1", "Conv2d", "leaf", False, "missed by the walk"),
     (3, "blocks.0.conv2", "Conv2d", "leaf", False, "missed by the walk"),
-    (2, "blocks.1, blocks.2", "like blocks.0", "container", False, "missed by the walk"),
+    (
+        2,
+        "blocks.1, blocks.2",
+        "like blocks.0",
+        "container",
+        False,
+        "missed by the walk",
+    ),
     (1, "pool", "MaxPool2d", "leaf", True, ""),
     (1, "head", "Linear", "leaf", True, ""),
 ]
@@ -693,21 +821,32 @@ figure, axes = card(8.2, 0.75 + 0.32 * len(tree))
 for index, (depth, name, kind, role, reached, remark) in enumerate(tree):
     y = 0.35 + 0.32 * (len(tree) - index)
     left = 0.45 + 0.4 * depth
-    axes.plot([left], [y], marker="o" if role == "leaf" else "s", markersize=7, color=FORWARD if reached else QUIET,
-              markerfacecolor=FORWARD if reached and role == "leaf" else CARD)  # fmt: skip
+    axes.plot(
+        [left],
+        [y],
+        marker="o" if role == "leaf" else "s",
+        markersize=7,
+        color=FORWARD if reached else QUIET,
+        markerfacecolor=FORWARD if reached and role == "leaf" else CARD,
+    )
     caption(axes, left + 0.2, y, name)
     caption(axes, 3.2, y, kind, colour=QUIET)
     caption(axes, 5.0, y, remark, size=9.5)
 caption(
-    axes, 0.35, 0.3, "Squares are containers, dots are leaves. The walk gets to the blue ones, named_modules() to all."
+    axes,
+    0.35,
+    0.3,
+    "Squares are containers, dots are leaves. The walk gets to the blue ones, "
+    "named_modules() to all.",
 )
 show(
     figure,
-    "The tree of modules. model contains stem, blocks, pool and head. stem is a Sequential with the leaves stem.0 to "
-    "stem.3. blocks is a ModuleList with the three Residual blocks, each with the leaves conv1 and conv2. The walk "
-    "that descends into Sequential only reaches stem and its leaves, blocks, pool and head, which are blue. It stops "
-    "at blocks, and so it misses the three blocks and their six convolutions, which are gray. named_modules() yields "
-    "every line.",
+    "The tree of modules. model contains stem, blocks, pool and head. stem is a "
+    "Sequential with the leaves stem.0 to stem.3. blocks is a ModuleList with the "
+    "three Residual blocks, each with the leaves conv1 and conv2. The walk that "
+    "descends into Sequential only reaches stem and its leaves, blocks, pool and "
+    "head, which are blue. It stops at blocks, and so it misses the three blocks and "
+    "their six convolutions, which are gray. named_modules() yields every line.",
 )
 
 # %% [markdown] explains="05-walk"
@@ -724,7 +863,9 @@ defined = [name for name, _ in model.named_modules() if name in ("blocks.0", "po
 ran = []
 with (
     model.pool.register_forward_hook(lambda module, args, output: ran.append("pool")),
-    model.blocks[0].register_forward_hook(lambda module, args, output: ran.append("blocks.0")),
+    model.blocks[0].register_forward_hook(
+        lambda module, args, output: ran.append("blocks.0")
+    ),
 ):
     model(image)
 print("defined:", defined, "  ran:", ran)
@@ -733,7 +874,9 @@ assert defined == ["blocks.0", "pool"] and ran == ["pool", "blocks.0", "pool"]
 
 # %% exercise="05-leaf-shapes"
 def leaf_shapes(model, x):
-    """Name to output shape of every module without children that runs, in the order of first calls."""
+    """Name to output shape of every module without children that runs, in the order
+    of first calls.
+    """
     ### BEGIN SOLUTION
     shapes, handles = {}, []
     try:
@@ -774,7 +917,9 @@ for place, parent in {"block": model.blocks[0], "attention": attention}.items():
     for module in parent.modules():
         handles.append(
             module.register_forward_hook(
-                lambda module, args, output, place=place: fired[place].append(type(module).__name__)
+                lambda module, args, output, place=place: fired[place].append(
+                    type(module).__name__
+                )
             )
         )
         print(f"{place}: a hook on", type(module).__name__)
@@ -783,8 +928,16 @@ attention(words, words, words)
 for handle in handles:
     handle.remove()
 print("fired:", fired)
-assert fired == {"block": ["Conv2d", "Conv2d", "Residual"], "attention": ["MultiheadAttention"]}
-assert [len([*m.modules()]) for m in [nn.Module()] if setattr(m, "layers", [nn.ReLU()]) is None] == [1]  # a plain list
+assert fired == {
+    "block": ["Conv2d", "Conv2d", "Residual"],
+    "attention": ["MultiheadAttention"],
+}
+# a plain list
+assert [
+    len([*m.modules()])
+    for m in [nn.Module()]
+    if setattr(m, "layers", [nn.ReLU()]) is None
+] == [1]
 
 # %% [markdown]
 # ## Save an activation to a file
@@ -837,32 +990,58 @@ def save_both(module, args, output):
 first_four = FirstFour()
 with first_four.register_forward_hook(save_both):
     part = first_four(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-detached, cloned = (torch.load(folder / name, weights_only=True) for name in ("detached.pt", "cloned.pt"))
+detached, cloned = (
+    torch.load(folder / name, weights_only=True)
+    for name in ("detached.pt", "cloned.pt")
+)
 numbers = [value.untyped_storage().nbytes() for value in (detached, cloned)]
 sizes = [(folder / name).stat().st_size for name in ("detached.pt", "cloned.pt")]
-print("bytes of numbers:", numbers, "  size of the files, with all that describes them:", sizes)
-print("shapes when loaded:", tuple(detached.shape), tuple(cloned.shape), "  equal:", torch.equal(detached, cloned))
+print(
+    "bytes of numbers:",
+    numbers,
+    "  size of the files, with all that describes them:",
+    sizes,
+)
+print(
+    "shapes when loaded:",
+    tuple(detached.shape),
+    tuple(cloned.shape),
+    "  equal:",
+    torch.equal(detached, cloned),
+)
 compare("05-bytes-in-files", detached=numbers[0], cloned=numbers[1])
 assert part.shape == (2, 4) and 400_000 < sizes[0] < 410_000 and sizes[1] < 5_000
 assert torch.equal(detached, cloned) and numbers == [400_000, 32]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.7)
-axes.barh(1.75, 5.6, left=0.5, height=0.42, color="#e4ecf7", edgecolor=INK, linewidth=1.2)
+axes.barh(
+    1.75, 5.6, left=0.5, height=0.42, color="#e4ecf7", edgecolor=INK, linewidth=1.2
+)
 for left, y in ((0.5, 1.75), (3.3, 1.75), (0.5, 0.75), (0.64, 0.75)):
-    axes.barh(y, 0.14, left=left, height=0.42, color=FORWARD, edgecolor=INK, linewidth=1.2)
+    axes.barh(
+        y, 0.14, left=left, height=0.42, color=FORWARD, edgecolor=INK, linewidth=1.2
+    )
 caption(axes, 0.5, 2.25, "row 0: 50000 numbers")
 caption(axes, 3.3, 2.25, "row 1: 50000 numbers")
 caption(axes, 6.3, 1.75, "detached.pt: all of it")
 caption(axes, 1.0, 0.75, "the clone: 2 rows of 4 numbers")
 caption(axes, 6.3, 0.75, "cloned.pt: only this")
-caption(axes, 0.5, 0.25, "Blue is what the output shows (not to scale).", colour=QUIET, size=9.5)
+caption(
+    axes,
+    0.5,
+    0.25,
+    "Blue is what the output shows (not to scale).",
+    colour=QUIET,
+    size=9.5,
+)
 show(
     figure,
-    "Two bars. The upper one is the storage behind the output: 2 rows of 50000 numbers. The output shows only the "
-    "first 4 numbers of each row, drawn as a narrow blue part at the beginning of each row. The file detached.pt holds "
-    "the whole bar. The lower bar is the clone: only the two blue parts, 2 rows of 4 numbers. The file cloned.pt holds "
-    "only this.",
+    "Two bars. The upper one is the storage behind the output: 2 rows of 50000 "
+    "numbers. The output shows only the first 4 numbers of each row, drawn as a "
+    "narrow blue part at the beginning of each row. The file detached.pt holds the "
+    "whole bar. The lower bar is the clone: only the two blue parts, 2 rows of 4 "
+    "numbers. The file cloned.pt holds only this.",
 )
 
 # %% [markdown] explains="05-bytes-in-files"
@@ -989,7 +1168,9 @@ class ActivationStore:
             def hook(module, args, output, name=name):
                 self.data[name].append(output.detach().clone())
 
-            self.handles.append(self.model.get_submodule(name).register_forward_hook(hook))
+            self.handles.append(
+                self.model.get_submodule(name).register_forward_hook(hook)
+            )
         return self
         ### END SOLUTION
 

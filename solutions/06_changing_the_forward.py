@@ -17,7 +17,8 @@ from torch import nn
 from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
-torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a shared machine many wait for each other
+# small tensors: one thread is fastest, and on a shared machine many wait for each other
+torch.set_num_threads(1)
 
 # %% [markdown]
 # ## A model that can tell bars apart
@@ -41,7 +42,9 @@ class BarReader(nn.Module):
         self.read = nn.Linear(3, 2, bias=False)
         upright = torch.tensor([[-1.0, 2.0, -1.0]] * 3)
         with torch.no_grad():
-            self.detect.weight.copy_(torch.stack([upright, upright.T, torch.ones(3, 3)]).unsqueeze(1))
+            self.detect.weight.copy_(
+                torch.stack([upright, upright.T, torch.ones(3, 3)]).unsqueeze(1)
+            )
             self.read.weight.copy_(torch.tensor([[2.0, 0.0, 1.0], [0.0, 2.0, 1.0]]))
 
     def forward(self, image):
@@ -57,7 +60,9 @@ model = BarReader()
 with torch.no_grad():
     print("vertical bar:  ", model(vertical))
     print("horizontal bar:", model(horizontal))
-    assert model(vertical).tolist() == [[5.25, 2.25]] and model(horizontal).tolist() == [[2.25, 5.25]]
+    assert model(vertical).tolist() == [[5.25, 2.25]] and model(
+        horizontal
+    ).tolist() == [[2.25, 5.25]]
 
 # %% tags=["figure"]
 with torch.no_grad():
@@ -66,26 +71,42 @@ with torch.no_grad():
     for row, (title, image) in enumerate(rows):
         maps = model.act(model.detect(image))[0]
         assert maps.amax((1, 2)).tolist() == ([6, 0, 3] if row == 0 else [0, 6, 3])
-        pictures = [(title, image[0, 0], 1), *((f"channel {c}", maps[c], 6) for c in range(3))]
+        pictures = [
+            (title, image[0, 0], 1),
+            *((f"channel {c}", maps[c], 6) for c in range(3)),
+        ]
         for column, (name, values, top) in enumerate(pictures):
-            size = len(values) / 6  # all pixels are equally large: a map of 4 by 4 is smaller than the image
-            left, bottom = 0.02 + 0.19 * column + 0.08 * (1 - size), 0.53 - 0.47 * row + 0.17 * (1 - size)
+            # all pixels are equally large: a map of 4 by 4 is smaller than the image
+            size = len(values) / 6
+            left, bottom = (
+                0.02 + 0.19 * column + 0.08 * (1 - size),
+                0.53 - 0.47 * row + 0.17 * (1 - size),
+            )
             axes = figure.add_axes((left, bottom, 0.16 * size, 0.34 * size))
             axes.imshow(values, cmap="gray", vmin=0, vmax=top)
             axes.set(xticks=[], yticks=[])
-            axes.set_title(f"{name}, {len(values)} x {len(values)}", fontsize=10, color=INK if column == 0 else FORWARD)
+            axes.set_title(
+                f"{name}, {len(values)} x {len(values)}",
+                fontsize=10,
+                color=INK if column == 0 else FORWARD,
+            )
         scores = model(image)[0].tolist()
         place = 0.53 - 0.47 * row
-        figure.text(0.79, place + 0.24, f"vertical {scores[0]:.2f}", fontsize=11, color=INK)
-        figure.text(0.79, place + 0.11, f"horizontal {scores[1]:.2f}", fontsize=11, color=INK)
+        figure.text(
+            0.79, place + 0.24, f"vertical {scores[0]:.2f}", fontsize=11, color=INK
+        )
+        figure.text(
+            0.79, place + 0.11, f"horizontal {scores[1]:.2f}", fontsize=11, color=INK
+        )
         figure.text(0.79, place + 0.365, "scores", fontsize=10, color=FORWARD)
 show(
     figure,
-    "Two rows. Each shows an image of 6 by 6 pixels, the three channels after the ReLU, which are smaller, 4 by 4, and "
-    "the scores. For the vertical bar, channel 0 "
-    "lights up in one column with value 6, channel 1 is black, and channel 2 is gray with value 3; the scores are 5.25 "
-    "for vertical and 2.25 for horizontal. For the horizontal bar, channel 0 is black, channel 1 lights up in one row, "
-    "and channel 2 is gray; the scores are 2.25 and 5.25.",
+    "Two rows. Each shows an image of 6 by 6 pixels, the three channels after the "
+    "ReLU, which are smaller, 4 by 4, and the scores. For the vertical bar, channel 0 "
+    "lights up in one column with value 6, channel 1 is black, and channel 2 is gray "
+    "with value 3; the scores are 5.25 for vertical and 2.25 for horizontal. For the "
+    "horizontal bar, channel 0 is black, channel 1 lights up in one row, and channel "
+    "2 is gray; the scores are 2.25 and 5.25.",
 )
 
 # %% [markdown]
@@ -127,19 +148,35 @@ figure, axes = card(8.2, 2.75)
 node(axes, 0.85, 1.45, "module(x)", kind="non-leaf", width=1.1)
 node(axes, 2.5, 1.45, "pre-hooks", kind="hook", width=1.2, note="hook(module, args)")
 node(axes, 4.1, 1.45, "forward", width=1.0)
-node(axes, 5.8, 1.45, "forward hooks", kind="hook", width=1.4, note="hook(module, args, output)")
+node(
+    axes,
+    5.8,
+    1.45,
+    "forward hooks",
+    kind="hook",
+    width=1.4,
+    note="hook(module, args, output)",
+)
 node(axes, 7.5, 1.45, "output", kind="non-leaf", width=0.95)
 for start, end in ((1.42, 1.88), (3.12, 3.58), (4.62, 5.08), (6.52, 7.0)):
     arrow(axes, (start, 1.45), (end, 1.45))
 caption(axes, 2.5, 0.95, "may return new args", align="center", size=9.5)
 caption(axes, 5.8, 0.95, "may return a new output", align="center", size=9.5)
 caption(axes, 0.35, 2.5, "What happens in one call of a module", size=11)
-caption(axes, 0.35, 0.3, "A hook that returns None leaves everything as it is.", colour=QUIET)
+caption(
+    axes,
+    0.35,
+    0.3,
+    "A hook that returns None leaves everything as it is.",
+    colour=QUIET,
+)
 show(
     figure,
-    "One call of a module, from left to right: the call module(x), then the pre-hooks, called as hook(module, args), "
-    "which may return new args; then forward; then the forward hooks, called as hook(module, args, output), which may "
-    "return a new output; then the output. A hook that returns None leaves everything as it is.",
+    "One call of a module, from left to right: the call module(x), then the "
+    "pre-hooks, called as hook(module, args), which may return new args; then "
+    "forward; then the forward hooks, called as hook(module, args, output), which may "
+    "return a new output; then the output. A hook that returns None leaves everything "
+    "as it is.",
 )
 
 # %% [markdown]
@@ -185,10 +222,18 @@ def call(module, hook, *args, **kwargs):
 
 
 double, five = Double(), torch.tensor(5.0)
-outcomes = [call(double, hook, five) for hook in (nothing, rebinds, returns, returns_false)]
+outcomes = [
+    call(double, hook, five) for hook in (nothing, rebinds, returns, returns_false)
+]
 for hook, outcome in zip((nothing, rebinds, returns, returns_false), outcomes):
     print(f"{hook.__name__:13} ->", outcome)
-compare("06-four-returns", nothing=outcomes[0], rebinds=outcomes[1], returns=outcomes[2], returns_false=outcomes[3])
+compare(
+    "06-four-returns",
+    nothing=outcomes[0],
+    rebinds=outcomes[1],
+    returns=outcomes[2],
+    returns_false=outcomes[3],
+)
 assert outcomes[:3] == [10, 10, 11] and outcomes[3] is False
 
 # %% [markdown] explains="06-four-returns"
@@ -210,12 +255,16 @@ guess("06-which-lambda", which="update")  # "setdefault", "update", "both" or "n
 # %%
 linear, seen = nn.Linear(3, 2), {}
 x = torch.ones(1, 3)
-with linear.register_forward_hook(lambda module, args, output: seen.setdefault("out", output.detach())):
+with linear.register_forward_hook(
+    lambda module, args, output: seen.setdefault("out", output.detach())
+):
     y = linear(x)
 has_graph = {"setdefault": y.requires_grad}
 assert not y.requires_grad
 
-with linear.register_forward_hook(lambda module, args, output: seen.update(out=output.detach())):
+with linear.register_forward_hook(
+    lambda module, args, output: seen.update(out=output.detach())
+):
     y = linear(x)
 has_graph["update"] = y.requires_grad
 print("the output requires grad:", has_graph)
@@ -238,8 +287,15 @@ assert y.requires_grad
 # %%
 for module in (nn.Linear(2, 2), nn.Sigmoid(), nn.Tanh(), nn.ReLU()):
     node_of_output = module(torch.ones(1, 2, requires_grad=True)).grad_fn
-    saved = [name for name in dir(node_of_output) if name in ("_saved_mat1", "_saved_mat2", "_saved_result")]
-    print(f"{type(module).__name__:8} saves", *(name.removeprefix("_saved_") for name in saved))
+    saved = [
+        name
+        for name in dir(node_of_output)
+        if name in ("_saved_mat1", "_saved_mat2", "_saved_result")
+    ]
+    print(
+        f"{type(module).__name__:8} saves",
+        *(name.removeprefix("_saved_") for name in saved),
+    )
     assert (saved == ["_saved_result"]) == (type(module) is not nn.Linear)
 
 # %% [markdown]
@@ -261,7 +317,11 @@ survivors = []
 for module in (nn.Linear(2, 2), nn.Sigmoid(), nn.Tanh(), nn.ReLU()):
     x = torch.ones(2, requires_grad=True)
     y = call(module, double_in_place, x)
-    print(type(module).__name__, "-> the output is doubled:", torch.equal(y, 2 * module(x)))
+    print(
+        type(module).__name__,
+        "-> the output is doubled:",
+        torch.equal(y, 2 * module(x)),
+    )
     assert torch.equal(y, 2 * module(x))
     try:
         y.sum().backward()
@@ -428,7 +488,9 @@ assert mine.tolist() == [[10, 10]]
 log = []
 with (
     linear.register_forward_pre_hook(lambda module, args: 3 * args[0]),
-    linear.register_forward_hook(lambda module, args, output: log.append(args[0].tolist())),
+    linear.register_forward_hook(
+        lambda module, args, output: log.append(args[0].tolist())
+    ),
 ):
     linear(x)
 print("the caller passed", x.tolist(), "  the forward hook saw", log[0])
@@ -437,7 +499,9 @@ assert x.tolist() == [[1, 1]] and log == [[[3, 3]]]
 
 # %% exercise="06-normalize-input"
 def normalize_input(module, mean, std):
-    """From now on, module computes with (a - mean) / std in place of its first positional argument a."""
+    """From now on, module computes with (a - mean) / std in place of its first
+    positional argument a.
+    """
 
     ### BEGIN SOLUTION
     def hook(module, args):
@@ -465,13 +529,18 @@ scaler, x = Scale(), torch.tensor(2.0)
 log = []
 with (
     scaler.register_forward_pre_hook(lambda module, args: log.append(args)),
-    scaler.register_forward_pre_hook(lambda module, args, kwargs: log.append((args, kwargs)), with_kwargs=True),
+    scaler.register_forward_pre_hook(
+        lambda module, args, kwargs: log.append((args, kwargs)), with_kwargs=True
+    ),
     scaler.register_forward_hook(
-        lambda module, args, kwargs, output: log.append((args, kwargs, output)), with_kwargs=True
+        lambda module, args, kwargs, output: log.append((args, kwargs, output)),
+        with_kwargs=True,
     ),
 ):
     scaler(x=x, scale=3.0)
-for name, entry in zip(("pre-hook", "pre-hook, with_kwargs", "forward hook, with_kwargs"), log):
+for name, entry in zip(
+    ("pre-hook", "pre-hook, with_kwargs", "forward hook, with_kwargs"), log
+):
     print(f"{name + ':':26}", entry)
 assert log == [(), ((), {"x": x, "scale": 3.0}), ((), {"x": x, "scale": 3.0}, 6.0)]
 
@@ -514,12 +583,17 @@ with scaler.register_forward_pre_hook(only_args, with_kwargs=True):
         scaler(x)
     except RuntimeError as error:
         print("RuntimeError:", error)
-        assert "forward pre-hook must return None or a tuple of (new_args, new_kwargs)" in str(error)
+        assert (
+            "forward pre-hook must return None or a tuple of (new_args, new_kwargs)"
+            in str(error)
+        )
 
 
 # %% exercise="06-force-kwargs"
 def force_kwargs(module, **kw):
-    """Every call of module receives the keyword arguments kw, which win over those of the caller."""
+    """Every call of module receives the keyword arguments kw, which win over those
+    of the caller.
+    """
 
     ### BEGIN SOLUTION
     def hook(module, args, kwargs):
@@ -553,7 +627,10 @@ def with_hooks(first, second):
         return double(five).item()
 
 
-add_first, multiply_first = with_hooks(add_one, times_two), with_hooks(times_two, add_one)
+add_first, multiply_first = (
+    with_hooks(add_one, times_two),
+    with_hooks(times_two, add_one),
+)
 print("add first:", add_first, "  multiply first:", multiply_first)
 compare("06-two-hooks", add_first=add_first, multiply_first=multiply_first)
 assert (add_first, multiply_first) == (22, 21)
@@ -599,12 +676,15 @@ for index, (name, option) in enumerate(steps):
     caption(axes, 0.35, height, f"register {name}{option}")
     for place, label in enumerate(queue):
         kind = "hook" if label == name else "plain"
-        node(axes, 4.35 + 0.95 * place, height, label, kind=kind, width=0.65, height=0.4)
+        node(
+            axes, 4.35 + 0.95 * place, height, label, kind=kind, width=0.65, height=0.4
+        )
 assert queue == order
 show(
     figure,
-    "The queue of hooks after each registration, the hook that runs first on the left, the new one in yellow. After A: "
-    "A. After B: A, B. After C with prepend=True: C, A, B. After D with prepend=True: D, C, A, B.",
+    "The queue of hooks after each registration, the hook that runs first on the "
+    "left, the new one in yellow. After A: A. After B: A, B. After C with "
+    "prepend=True: C, A, B. After D with prepend=True: D, C, A, B.",
 )
 
 # %% [markdown] explains="06-prepend"
@@ -643,7 +723,10 @@ def always(module, args, output):
 
 
 picky, events = Picky(), []
-with picky.register_forward_hook(usual), picky.register_forward_hook(always, always_call=True):
+with (
+    picky.register_forward_hook(usual),
+    picky.register_forward_hook(always, always_call=True),
+):
     try:
         outcome = picky(torch.tensor(-1.0))
     except ValueError as error:
@@ -663,7 +746,9 @@ compare("06-rescue", outcome=outcome)
 
 # %% exercise="06-run-first"
 def run_first(module, hook):
-    """Register a forward hook that runs before all forward hooks that module has so far."""
+    """Register a forward hook that runs before all forward hooks that module has so
+    far.
+    """
     ### BEGIN SOLUTION
     return module.register_forward_hook(hook, prepend=True)
     ### END SOLUTION
@@ -741,7 +826,9 @@ assert (infinite * 0).isnan().all()
 
 # %% exercise="06-ablate-channels"
 def ablate_channels(model, name, channels, x):
-    """The output of model(x) with these channels of the output of submodule `name` set to 0."""
+    """The output of model(x) with these channels of the output of submodule `name`
+    set to 0.
+    """
 
     ### BEGIN SOLUTION
     def hook(module, args, output):
@@ -769,7 +856,10 @@ def ablate_channels(model, name, channels, x):
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.5)
-for y, image, scores in ((2.55, "clean: vertical", "5.25, 2.25"), (0.95, "corrupt: horizontal", "scores?")):
+for y, image, scores in (
+    (2.55, "clean: vertical", "5.25, 2.25"),
+    (0.95, "corrupt: horizontal", "scores?"),
+):
     node(axes, 1.25, y, image, kind="leaf", width=1.9)
     node(axes, 3.3, y, "detect", width=1.0)
     node(axes, 5.0, y, "act", kind="non-leaf", width=1.0)
@@ -781,13 +871,20 @@ caption(axes, 5.8, 2.75, "read", align="center", colour=FORWARD, size=9.5)
 caption(axes, 5.8, 1.15, "read", align="center", colour=FORWARD, size=9.5)
 arrow(axes, (5.0, 2.25), (5.0, 1.25), label="copy of the output of act", dashed=True)
 caption(axes, 0.35, 3.25, "Run 1 keeps the activation. Run 2 goes on with it.", size=11)
-caption(axes, 0.35, 0.3, "Everything after act in run 2 computes with what run 1 left there.", colour=QUIET)
+caption(
+    axes,
+    0.35,
+    0.3,
+    "Everything after act in run 2 computes with what run 1 left there.",
+    colour=QUIET,
+)
 show(
     figure,
-    "Two runs of the model, one above the other. The clean run goes from the vertical bar through detect and act to "
-    "the scores 5.25 and 2.25. The corrupt run goes from the horizontal bar through detect and act to its scores. "
-    "A dashed arrow leads from act in the clean run down to act in the corrupt run: a copy of the output. Everything "
-    "after act in the corrupt run computes with it.",
+    "Two runs of the model, one above the other. The clean run goes from the vertical "
+    "bar through detect and act to the scores 5.25 and 2.25. The corrupt run goes "
+    "from the horizontal bar through detect and act to its scores. A dashed arrow "
+    "leads from act in the clean run down to act in the corrupt run: a copy of the "
+    "output. Everything after act in the corrupt run computes with it.",
 )
 
 # %% [markdown]
@@ -819,7 +916,14 @@ def patch_with(channels):
 with model.act.register_forward_hook(keep):
     model(vertical)
 
-patches = {"nothing": [], "2": [2], "0": [0], "1": [1], "0 and 1": [0, 1], "all": [0, 1, 2]}
+patches = {
+    "nothing": [],
+    "2": [2],
+    "0": [0],
+    "1": [1],
+    "0 and 1": [0, 1],
+    "all": [0, 1, 2],
+}
 effects = {label: patch_with(channels) for label, channels in patches.items()}
 for label, scores in effects.items():
     print(f"patched: {label:8} scores: {scores}")
@@ -835,21 +939,39 @@ assert effects == {
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
-caption(axes, 0.4, 3.0, "Scores of the corrupt run (horizontal bar), by what comes from the clean run", size=11)
+caption(
+    axes,
+    0.4,
+    3.0,
+    "Scores of the corrupt run (horizontal bar), by what comes from the clean run",
+    size=11,
+)
 names = {"nothing": "nothing", "all": "all channels", "0 and 1": "channels 0 and 1"}
 for index, (label, (up, across)) in enumerate(effects.items()):
     left = 1.0 + 1.28 * index
     for shift, score, colour in ((-0.22, up, FORWARD), (0.22, across, QUIET)):
         axes.bar(left + shift, 0.28 * score, bottom=0.65, width=0.38, color=colour)
-        caption(axes, left + shift, 0.65 + 0.28 * score + 0.13, f"{score:g}", align="center", size=9)
-    caption(axes, left, 0.46, names.get(label, f"channel {label}"), align="center", size=9)
+        caption(
+            axes,
+            left + shift,
+            0.65 + 0.28 * score + 0.13,
+            f"{score:g}",
+            align="center",
+            size=9,
+        )
+    caption(
+        axes, left, 0.46, names.get(label, f"channel {label}"), align="center", size=9
+    )
 caption(axes, 0.4, 0.16, "blue, left: score for vertical", colour=FORWARD, size=9.5)
-caption(axes, 2.9, 0.16, "gray, right: score for horizontal", colour="#6b7079", size=9.5)
+caption(
+    axes, 2.9, 0.16, "gray, right: score for horizontal", colour="#6b7079", size=9.5
+)
 show(
     figure,
-    "Bar chart with two bars for each patch: the vertical and the horizontal score of the corrupt run. Nothing "
-    "patched: 2.25 and 5.25. Channel 2: 2.25 and 5.25. Channel 0: 5.25 and 5.25. Channel 1: 2.25 and 2.25. Channels 0 "
-    "and 1: 5.25 and 2.25. All: 5.25 and 2.25.",
+    "Bar chart with two bars for each patch: the vertical and the horizontal score of "
+    "the corrupt run. Nothing patched: 2.25 and 5.25. Channel 2: 2.25 and 5.25. "
+    "Channel 0: 5.25 and 5.25. Channel 1: 2.25 and 2.25. Channels 0 and 1: 5.25 and "
+    "2.25. All: 5.25 and 2.25.",
 )
 
 # %% [markdown] explains="06-patches"
@@ -884,7 +1006,14 @@ skip = Skip()
 clean_f = skip.f(one)
 with skip.f.register_forward_hook(lambda module, args, output: clean_f):
     mixed = skip(five)
-print("clean:", skip(one).item(), "  corrupt:", skip(five).item(), "  patched:", mixed.item())
+print(
+    "clean:",
+    skip(one).item(),
+    "  corrupt:",
+    skip(five).item(),
+    "  patched:",
+    mixed.item(),
+)
 compare("06-patch-beside-a-skip", patched=mixed)
 assert (skip(one), skip(five), mixed) == (3, 15, 7)
 
@@ -902,7 +1031,9 @@ assert (skip(one), skip(five), mixed) == (3, 15, 7)
 stored = {}
 chain = nn.Sequential(Double(), nn.ReLU(inplace=True))
 with chain[0].register_forward_hook(
-    lambda module, args, output: stored.update(reference=output.detach(), copy=output.detach().clone())
+    lambda module, args, output: stored.update(
+        reference=output.detach(), copy=output.detach().clone()
+    )
 ):
     chain(torch.tensor([-1.0, 2.0]))
 print("reference:", stored["reference"].tolist(), "  copy:", stored["copy"].tolist())
@@ -919,7 +1050,9 @@ net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
 def gradient_reaches_clean_run(copy):
     stored = {}
     clean = torch.ones(1, 2, requires_grad=True)
-    with net[1].register_forward_hook(lambda module, args, output: stored.update(act=copy(output))):
+    with net[1].register_forward_hook(
+        lambda module, args, output: stored.update(act=copy(output))
+    ):
         net(clean)
     with net[1].register_forward_hook(lambda module, args, output: stored["act"]):
         net(torch.zeros(1, 2)).sum().backward()
@@ -934,7 +1067,9 @@ assert linked and not detached
 
 # %% exercise="06-patch-activation"
 def patch_activation(model, name, clean, corrupt, channels=None):
-    """The output of model(corrupt), with submodule `name` (or some channels of it) as in model(clean)."""
+    """The output of model(corrupt), with submodule `name` (or some channels of it)
+    as in model(clean).
+    """
     ### BEGIN SOLUTION
     layer = model.get_submodule(name)
     kept = {}
@@ -1005,13 +1140,24 @@ def zeroes_args(module, args, output):
 with torch.no_grad():
     x = torch.ones(1, 3)
     too_late = call(linear, zeroes_args, x.clone())
-    in_time = call_with_pre_hook(linear, lambda module, args: torch.zeros_like(args[0]), x)
+    in_time = call_with_pre_hook(
+        linear, lambda module, args: torch.zeros_like(args[0]), x
+    )
     one_tensor = call(nn.Identity(), zeroes_args, x.clone())
-print("args zeroed in a forward hook:", too_late.item(), "  in a pre-hook:", in_time.item())
+print(
+    "args zeroed in a forward hook:",
+    too_late.item(),
+    "  in a pre-hook:",
+    in_time.item(),
+)
 print("args of nn.Identity zeroed in a forward hook:", one_tensor.tolist())
 assert too_late.item() == 16 and in_time.item() == 10
 assert one_tensor.tolist() == [[0, 0, 0]]
-assert linear.register_forward_pre_hook(print) and [*linear.state_dict()] == ["weight", "bias"]  # no hook in it
+# no hook in it
+assert linear.register_forward_pre_hook(print) and [*linear.state_dict()] == [
+    "weight",
+    "bias",
+]
 
 # %% [markdown]
 # ## On your own model
@@ -1023,11 +1169,18 @@ assert linear.register_forward_pre_hook(print) and [*linear.state_dict()] == ["w
 from graders.nets import your_model
 
 net, x = your_model("resnet18")
-first = next(name for name, module in net.named_modules() if list(module.parameters(recurse=False)))
+first = next(
+    name
+    for name, module in net.named_modules()
+    if list(module.parameters(recurse=False))
+)
 try:
     for channel in range(4):
         moved = (ablate_channels(net, first, [channel], x) - net(x)).abs().max().item()
-        print(f"without channel {channel} of {first}, an output moves by up to {moved:.2g}")
+        print(
+            f"without channel {channel} of {first}, an output moves by up to "
+            f"{moved:.2g}"
+        )
 except NotImplementedError:
     print("Solve 06-ablate-channels, then run this cell again.")
 

@@ -16,7 +16,18 @@ import torch
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+    timeline,
+)
 
 torch.manual_seed(0)
 
@@ -56,9 +67,10 @@ caption(axes, 5.9, 2.55, "forward", colour=FORWARD, align="center")
 caption(axes, 5.9, 1.4, "backward", colour=BACKWARD, align="center")
 show(
     figure,
-    "A module between its input x and its output y. In the forward pass the arrows lead from x to the module and from "
-    "the module to y. In the backward pass grad_output leads from y to the module, grad_input leads from the module to "
-    "x, and a third arrow leads from the module to weight.grad and bias.grad.",
+    "A module between its input x and its output y. In the forward pass the arrows "
+    "lead from x to the module and from the module to y. In the backward pass "
+    "grad_output leads from y to the module, grad_input leads from the module to x, "
+    "and a third arrow leads from the module to weight.grad and bias.grad.",
 )
 
 # %% [markdown]
@@ -91,9 +103,28 @@ with lin.register_full_backward_hook(look):
     (factors * lin(x)).sum().backward()
 
 gi, go = seen["gi"], seen["go"]
-print("grad_input: ", type(gi).__name__, "of", len(gi), "entry of shape", tuple(gi[0].shape))
-print("grad_output:", type(go).__name__, "of", len(go), "entry of shape", tuple(go[0].shape))
-compare("07-two-tuples", entries=len(gi), grad_input=tuple(gi[0].shape), grad_output=tuple(go[0].shape))
+print(
+    "grad_input: ",
+    type(gi).__name__,
+    "of",
+    len(gi),
+    "entry of shape",
+    tuple(gi[0].shape),
+)
+print(
+    "grad_output:",
+    type(go).__name__,
+    "of",
+    len(go),
+    "entry of shape",
+    tuple(go[0].shape),
+)
+compare(
+    "07-two-tuples",
+    entries=len(gi),
+    grad_input=tuple(gi[0].shape),
+    grad_output=tuple(go[0].shape),
+)
 assert type(gi) is type(go) is tuple and len(gi) == len(go) == 1
 assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 
@@ -126,9 +157,14 @@ print("b.grad == grad_output.sum(0):   ", torch.equal(lin.bias.grad, go[0].sum(0
 print("x.grad == grad_input:           ", torch.equal(x.grad, gi[0]))
 compare("07-first-row", row=gi[0][0])
 assert torch.equal(go[0], factors)
-assert torch.equal(gi[0], go[0] @ lin.weight) and gi[0].tolist() == [[1, 2, 0], [2, 5, 3]]
+assert torch.equal(gi[0], go[0] @ lin.weight) and gi[0].tolist() == [
+    [1, 2, 0],
+    [2, 5, 3],
+]
 assert torch.equal(gi[0], x.grad)
-assert torch.equal(lin.weight.grad, go[0].T @ x) and torch.equal(lin.bias.grad, go[0].sum(0))
+assert torch.equal(lin.weight.grad, go[0].T @ x) and torch.equal(
+    lin.bias.grad, go[0].sum(0)
+)
 
 # %% [markdown] explains="07-first-row"
 # All three formulas hold. And since `x` is a leaf that is used nowhere else, what leaves the module is what ends up in
@@ -147,7 +183,10 @@ guess("07-data-first", entry=None)  # "zeros", None or "not called"
 
 # %%
 seen.clear()
-with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_hook(look):
+with (
+    warnings.catch_warnings(record=True) as caught,
+    lin.register_full_backward_hook(look),
+):
     warnings.simplefilter("always")
     (factors * lin(x.detach())).sum().backward()
 
@@ -214,7 +253,12 @@ class Block(nn.Module):
 block = Block()
 with block.register_full_backward_hook(look):
     block(torch.ones(1, 3, requires_grad=True)).sum().backward()
-print("grad_input:", tuple(seen["gi"][0].shape), " grad_output:", tuple(seen["go"][0].shape))
+print(
+    "grad_input:",
+    tuple(seen["gi"][0].shape),
+    " grad_output:",
+    tuple(seen["go"][0].shape),
+)
 assert seen["gi"][0].shape == (1, 3) and seen["go"][0].shape == (1, 2)
 
 # %% [markdown]
@@ -242,7 +286,9 @@ assert seen["gi"][0].abs().sum() == 0
 
 # %% exercise="07-watch-module-grads"
 def watch_module_grads(module):
-    """A dict that always holds grad_input and grad_output of the latest pass, and the handle."""
+    """A dict that always holds grad_input and grad_output of the latest pass, and
+    the handle.
+    """
     ### BEGIN SOLUTION
     latest = {}
 
@@ -271,7 +317,17 @@ def watch_module_grads(module):
 # `"linear.pre"`, `"linear.full"`, `"tanh.pre"`, `"tanh.full"`.
 
 # %%
-guess("07-six-hooks", order=["block.pre", "tanh.pre", "tanh.full", "linear.pre", "linear.full", "block.full"])
+guess(
+    "07-six-hooks",
+    order=[
+        "block.pre",
+        "tanh.pre",
+        "tanh.full",
+        "linear.pre",
+        "linear.full",
+        "block.full",
+    ],
+)
 
 
 # %%
@@ -279,8 +335,12 @@ def six_events(x):
     block = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
     events = []
     for name, module in {"block": block, "linear": block[0], "tanh": block[1]}.items():
-        module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}.pre"))
-        module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}.full"))
+        module.register_full_backward_pre_hook(
+            lambda *args, name=name: events.append(f"{name}.pre")
+        )
+        module.register_full_backward_hook(
+            lambda *args, name=name: events.append(f"{name}.full")
+        )
     block(x).sum().backward()
     return events
 
@@ -291,7 +351,14 @@ for event in events:
 compare("07-six-hooks", order=events)
 
 # %% tags=["figure"]
-assert events == ["block.pre", "tanh.pre", "tanh.full", "linear.pre", "linear.full", "block.full"]
+assert events == [
+    "block.pre",
+    "tanh.pre",
+    "tanh.full",
+    "linear.pre",
+    "linear.full",
+    "block.full",
+]
 early, late = "pre-hook: grad_output is complete", "full hook: grad_input is complete"
 figure = timeline(
     [
@@ -307,9 +374,10 @@ figure = timeline(
 )
 show(
     figure,
-    "Timeline of one backward pass. 1: pre-hook of the block, since the gradient of its output is known. 2: pre-hook "
-    "of tanh. 3: full hook of tanh. 4: pre-hook of linear. 5: full hook of linear. 6: full hook of the block, since "
-    "the gradient of its input is known.",
+    "Timeline of one backward pass. 1: pre-hook of the block, since the gradient of "
+    "its output is known. 2: pre-hook of tanh. 3: full hook of tanh. 4: pre-hook of "
+    "linear. 5: full hook of linear. 6: full hook of the block, since the gradient of "
+    "its input is known.",
 )
 
 # %% [markdown] explains="07-six-hooks"
@@ -327,13 +395,27 @@ with warnings.catch_warnings():
     events = six_events(torch.ones(1, 2))
 for event in events:
     print(event)
-assert events == ["block.pre", "block.full", "tanh.pre", "tanh.full", "linear.pre", "linear.full"]
+assert events == [
+    "block.pre",
+    "block.full",
+    "tanh.pre",
+    "tanh.full",
+    "linear.pre",
+    "linear.full",
+]
 
-with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_pre_hook(lambda *args: None):
+with (
+    warnings.catch_warnings(record=True) as caught,
+    lin.register_full_backward_pre_hook(lambda *args: None),
+):
     warnings.simplefilter("always")
     lin(x.detach()).sum().backward()
-print("PyTorch warns beside a pre-hook alone:", len(caught), "time(s)")  # other versions may not
-assert all("Full backward hook is firing when gradients are computed" in str(one.message) for one in caught)
+# other versions may not
+print("PyTorch warns beside a pre-hook alone:", len(caught), "time(s)")
+assert all(
+    "Full backward hook is firing when gradients are computed" in str(one.message)
+    for one in caught
+)
 
 # %% [markdown]
 # A common use is a table of the gradients of all layers: where do they fade, where do they explode? Containers that
@@ -344,8 +426,17 @@ assert all("Full backward hook is firing when gradients are computed" in str(one
 model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 1))
 for name, module in model.named_modules():
     every, own = list(module.parameters()), list(module.parameters(recurse=False))
-    print(f"{name or '(model)':8} {type(module).__name__:10} {len(every)} parameters, {len(own)} of its own")
-assert [len(list(m.parameters(recurse=False))) for m in model.modules()] == [0, 0, 2, 0, 2]
+    print(
+        f"{name or '(model)':8} {type(module).__name__:10} {len(every)} parameters, "
+        f"{len(own)} of its own"
+    )
+assert [len(list(m.parameters(recurse=False))) for m in model.modules()] == [
+    0,
+    0,
+    2,
+    0,
+    2,
+]
 
 
 # %% exercise="07-gradient-flow"
@@ -393,7 +484,9 @@ def grads_with(register, hook):
 
 
 plain = grads_with(lin.register_full_backward_hook, lambda module, gi, go: None)
-after = grads_with(lin.register_full_backward_hook, lambda module, gi, go: (10 * gi[0],))
+after = grads_with(
+    lin.register_full_backward_hook, lambda module, gi, go: (10 * gi[0],)
+)
 times = [(new.sum() / old.sum()).item() for new, old in zip(after, plain)]
 print("x.grad:          times", times[0])
 print("lin.weight.grad: times", times[1])
@@ -414,7 +507,10 @@ assert torch.equal(after[1], plain[1]) and torch.equal(after[2], plain[2])
 guess("07-new-grad-output", x_grad=5, weight_grad=5)
 
 # %%
-after = grads_with(lin.register_full_backward_pre_hook, lambda module, grad_output: (5 * grad_output[0],))
+after = grads_with(
+    lin.register_full_backward_pre_hook,
+    lambda module, grad_output: (5 * grad_output[0],),
+)
 times = [(new.sum() / old.sum()).item() for new, old in zip(after, plain)]
 print("x.grad:          times", times[0])
 print("lin.weight.grad: times", times[1])
@@ -429,7 +525,9 @@ assert all(torch.equal(changed, 5 * old) for changed, old in zip(after, plain))
 figure, axes = card(8.4, 2.75)
 node(axes, 7.65, 1.75, "later\nlayers", kind="plain", width=0.95, height=0.8)
 node(axes, 5.95, 1.75, "pre-hook", kind="hook", width=1.15, height=0.6)
-node(axes, 4.2, 1.75, "the module's\nown backward", kind="plain", width=1.35, height=0.8)
+node(
+    axes, 4.2, 1.75, "the module's\nown backward", kind="plain", width=1.35, height=0.8
+)
 node(axes, 2.45, 1.75, "full hook", kind="hook", width=1.15, height=0.6)
 node(axes, 0.75, 1.75, "earlier\nlayers", kind="plain", width=0.95, height=0.8)
 node(axes, 4.2, 0.5, "weight.grad, bias.grad", kind="leaf", width=2.2, height=0.45)
@@ -446,10 +544,12 @@ for place, text in (
 caption(axes, 5.55, 0.5, "only the pre-hook comes before this", colour=QUIET, size=9)
 show(
     figure,
-    "The backward pass through a module, from right to left. grad_output comes from the later layers to the pre-hook. "
-    "The new grad_output that it returns goes into the module's own backward. From there an arrow leads down to "
-    "weight.grad and bias.grad, and grad_input goes on to the full hook. The new grad_input that it returns goes to "
-    "the earlier layers. Only the pre-hook comes before weight.grad and bias.grad.",
+    "The backward pass through a module, from right to left. grad_output comes from "
+    "the later layers to the pre-hook. The new grad_output that it returns goes into "
+    "the module's own backward. From there an arrow leads down to weight.grad and "
+    "bias.grad, and grad_input goes on to the full hook. The new grad_input that it "
+    "returns goes to the earlier layers. Only the pre-hook comes before weight.grad "
+    "and bias.grad.",
 )
 
 # %% [markdown]
@@ -484,16 +584,27 @@ complaints = {
     "bare tensor": complaint(lambda module, gi, go: 10 * gi[0]),
     "other shape": complaint(lambda module, gi, go: (gi[0][:1],)),
     "other dtype": complaint(lambda module, gi, go: (gi[0].double(),)),
-    "zeros for None": complaint(lambda module, gi, go: (torch.zeros(2, 3),), x.detach()),
+    "zeros for None": complaint(
+        lambda module, gi, go: (torch.zeros(2, 3),), x.detach()
+    ),
     "None for None": complaint(lambda module, gi, go: (None,), x.detach()),
 }
 for returned, text in complaints.items():
     print(f"{returned + ':':16}", text or "accepted")
-compare("07-accepted", which=[returned for returned, text in complaints.items() if text is None])
-assert complaints["bare tensor"] == "Backward hook returned an invalid number of grad_input, got 2, but expected 1"
+compare(
+    "07-accepted",
+    which=[returned for returned, text in complaints.items() if text is None],
+)
+assert (
+    complaints["bare tensor"]
+    == "Backward hook returned an invalid number of grad_input, got 2, but expected 1"
+)
 assert "has changed the size of value" in complaints["other shape"]
 assert "has changed the type of value" in complaints["other dtype"]
-assert "should always return None or None for all gradients" in complaints["zeros for None"]
+assert (
+    "should always return None or None for all gradients"
+    in complaints["zeros for None"]
+)
 assert complaints["None for None"] is None
 
 # %% [markdown] explains="07-accepted"
@@ -563,7 +674,9 @@ def edits(module, grad_input, grad_output):
 
 arrived = {"new_tuple": at_h(returns_new), "in_place": at_h(edits)}
 print("a new tuple:", arrived["new_tuple"], "  in place:", arrived["in_place"])
-compare("07-shared-buffer", new_tuple=arrived["new_tuple"], in_place=arrived["in_place"])
+compare(
+    "07-shared-buffer", new_tuple=arrived["new_tuple"], in_place=arrived["in_place"]
+)
 assert arrived == {"new_tuple": 4, "in_place": 2}
 
 # %% [markdown] explains="07-shared-buffer"
@@ -573,7 +686,9 @@ assert arrived == {"new_tuple": 4, "in_place": 2}
 
 # %% exercise="07-clamp-grad-input"
 def clamp_grad_input(module, c):
-    """Clamp the gradients that module sends to its inputs to [-c, c]; return the handle."""
+    """Clamp the gradients that module sends to its inputs to [-c, c]; return the
+    handle.
+    """
 
     ### BEGIN SOLUTION
     def hook(module, grad_input, grad_output):
@@ -592,7 +707,8 @@ def clamp_grad_input(module, c):
 # **Predict.** The loss uses the first output only. What is the second entry of `grad_output`?
 
 # %%
-guess("07-unused-output", second=None)  # None, a number, or "missing" if there is one entry only
+# None, a number, or "missing" if there is one entry only
+guess("07-unused-output", second=None)
 
 
 # %%
@@ -616,7 +732,9 @@ assert seen["go"][0].item() == 1 and seen["go"][1] is None
 
 # %% exercise="07-scale-backward"
 def scale_backward(module, s):
-    """Scale all gradients that follow from what arrives at the outputs of module; return the handle."""
+    """Scale all gradients that follow from what arrives at the outputs of module;
+    return the handle.
+    """
 
     ### BEGIN SOLUTION
     def hook(module, grad_output):
@@ -742,16 +860,30 @@ class Wrapped(nn.Module):
         return self.wrap(self.fc(x))
 
 
-for module, key in ((Wrapped(lambda y: {"boxes": y}), "boxes"), (Wrapped(lambda y: [y]), 0)):
+for module, key in (
+    (Wrapped(lambda y: {"boxes": y}), "boxes"),
+    (Wrapped(lambda y: [y]), 0),
+):
     calls = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with module.register_full_backward_hook(lambda *args, calls=calls: calls.append(1)):
+        with module.register_full_backward_hook(
+            lambda *args, calls=calls: calls.append(1)
+        ):
             out = module(torch.ones(1, 2, requires_grad=True))
     out[key].sum().backward()
     message = str(caught[0].message)
-    print(type(out).__name__, "- calls:", len(calls), "\n  PyTorch warns:", message.split(" but")[0])
-    assert calls == [] and "module output should be a Tensor or a tuple of Tensors" in message
+    print(
+        type(out).__name__,
+        "- calls:",
+        len(calls),
+        "\n  PyTorch warns:",
+        message.split(" but")[0],
+    )
+    assert (
+        calls == []
+        and "module output should be a Tensor or a tuple of Tensors" in message
+    )
 
 # %% [markdown]
 # **3. It matters when a hook is there.** One hook comes late: it is registered after the forward pass and is there in
@@ -760,7 +892,8 @@ for module, key in ((Wrapped(lambda y: {"boxes": y}), "boxes"), (Wrapped(lambda 
 # **Predict.** Which one runs?
 
 # %%
-guess("07-late-or-early", which="leaves early")  # "comes late", "leaves early", "both" or "none"
+# "comes late", "leaves early", "both" or "none"
+guess("07-late-or-early", which="leaves early")
 
 # %%
 calls = []
@@ -857,13 +990,22 @@ caption(axes, 5.7, 1.1, "gradient [7, 7]", colour=BACKWARD, align="center")
 caption(axes, 3.3, 1.1, "gradient [0, 7]", colour=BACKWARD, align="center")
 caption(axes, 5.7, 0.75, "z.grad, by retain_grad()", size=9.5, align="center")
 caption(axes, 3.3, 0.75, "tensor hook of the forward hook", size=9.5, align="center")
-caption(axes, 0.35, 0.25, "One tensor object, two values in the graph. A tensor hook stays with the value that it was "
-        "registered on.", colour=QUIET, size=9.5)  # fmt: skip
+caption(
+    axes,
+    0.35,
+    0.25,
+    "One tensor object, two values in the graph. A tensor hook stays with the value "
+    "that it was registered on.",
+    colour=QUIET,
+    size=9.5,
+)
 show(
     figure,
-    "The linear layer gives z its old value, [-1, 4]. The in-place ReLU gives the same tensor z its new value, [0, 4], "
-    "and the loss follows. On the way back the gradient at the new value is [7, 7]: this is z.grad, by retain_grad(). "
-    "The gradient at the old value is [0, 7]: this is what the tensor hook sees, registered in the forward hook.",
+    "The linear layer gives z its old value, [-1, 4]. The in-place ReLU gives the "
+    "same tensor z its new value, [0, 4], and the loss follows. On the way back the "
+    "gradient at the new value is [7, 7]: this is z.grad, by retain_grad(). The "
+    "gradient at the old value is [0, 7]: this is what the tensor hook sees, "
+    "registered in the forward hook.",
 )
 
 # %% [markdown] explains="07-in-place-relu"
@@ -893,7 +1035,9 @@ assert found["boxes"].tolist() == [[1, 1]]
 
 # %% exercise="07-activation-grad"
 def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    """The gradient of the loss with respect to pick(output of the named module), as it left the module."""
+    """The gradient of the loss with respect to pick(output of the named module), as
+    it left the module.
+    """
     ### BEGIN SOLUTION
     found = []
 

@@ -25,7 +25,17 @@ from torch.nn.modules.module import (
 from torch.utils.checkpoint import checkpoint
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+    timeline,
+)
 
 # %% [markdown]
 # ## A network with three levels
@@ -62,11 +72,19 @@ class Outer(nn.Module):
 
 # %%
 def watch(module, name, events):
-    """Register four hooks on one module; each appends one text to `events` when it fires."""
+    """Register four hooks on one module; each appends one text to `events` when it
+    fires.
+    """
     module.register_forward_pre_hook(lambda module, args: events.append(f"{name}.fpre"))
-    module.register_forward_hook(lambda module, args, output: events.append(f"{name}.fwd"))
-    module.register_full_backward_pre_hook(lambda module, grad_output: events.append(f"{name}.bpre"))
-    module.register_full_backward_hook(lambda module, grad_input, grad_output: events.append(f"{name}.bwd"))
+    module.register_forward_hook(
+        lambda module, args, output: events.append(f"{name}.fwd")
+    )
+    module.register_full_backward_pre_hook(
+        lambda module, grad_output: events.append(f"{name}.bpre")
+    )
+    module.register_full_backward_hook(
+        lambda module, grad_input, grad_output: events.append(f"{name}.bwd")
+    )
 
 
 def watched_net(events):
@@ -94,7 +112,15 @@ def reveal(events):
 guess(
     "08-forward-order",
     order=[
-        *("net.fpre", "inner.fpre", "inner.fc.fpre", "inner.fc.fwd", "inner.act.fpre", "inner.act.fwd", "inner.fwd"),
+        *(
+            "net.fpre",
+            "inner.fpre",
+            "inner.fc.fpre",
+            "inner.fc.fwd",
+            "inner.act.fpre",
+            "inner.act.fwd",
+            "inner.fwd",
+        ),
         *("head.fpre", "head.fwd", "net.fwd"),
     ],
 )
@@ -123,7 +149,14 @@ compare("08-forward-order", order=forward)
 guess(
     "08-backward-order",
     order=[
-        *("net.bpre", "head.bpre", "head.bwd", "inner.bpre", "inner.act.bpre", "inner.act.bwd"),
+        *(
+            "net.bpre",
+            "head.bpre",
+            "head.bwd",
+            "inner.bpre",
+            "inner.act.bpre",
+            "inner.act.bwd",
+        ),
         *("inner.fc.bpre", "inner.fc.bwd", "inner.bwd", "net.bwd"),
     ],
 )
@@ -133,7 +166,10 @@ events.clear()
 out.sum().backward()
 backward = list(events)
 reveal(backward)
-mirror = [event.replace(".fwd", ".bpre").replace(".fpre", ".bwd") for event in reversed(forward)]
+mirror = [
+    event.replace(".fwd", ".bpre").replace(".fpre", ".bwd")
+    for event in reversed(forward)
+]
 print("\nthe mirror image of forward:", backward == mirror)
 compare("08-backward-order", order=backward)
 assert backward == mirror
@@ -146,7 +182,9 @@ assert backward == mirror
 
 # %% tags=["figure"]
 def spans(trace, title, note):
-    """One row for each module: a bar from fpre to fwd and one from bpre to bwd, over the numbers of the events."""
+    """One row for each module: a bar from fpre to fwd and one from bpre to bwd, over
+    the numbers of the events.
+    """
     names = list(dict.fromkeys(event.rpartition(".")[0] for event in trace))
     step, left, column = 0.42, 1.35, 0.36
     height = 1.75 + step * len(names)
@@ -159,25 +197,63 @@ def spans(trace, title, note):
     for row, name in enumerate(names):
         y = height - 1.1 - step * row
         caption(axes, 0.3, y, name)
-        for first, last, colour in (("fpre", "fwd", FORWARD), ("bpre", "bwd", BACKWARD)):
-            start, end = (left + column * trace.index(f"{name}.{what}") for what in (first, last))
-            axes.plot([start, end], [y, y], color=colour, linewidth=9, solid_capstyle="butt", alpha=0.35)
-            axes.plot([start], [y], marker="o", color=colour, markersize=6, clip_on=False)
+        for first, last, colour in (
+            ("fpre", "fwd", FORWARD),
+            ("bpre", "bwd", BACKWARD),
+        ):
+            start, end = (
+                left + column * trace.index(f"{name}.{what}") for what in (first, last)
+            )
+            axes.plot(
+                [start, end],
+                [y, y],
+                color=colour,
+                linewidth=9,
+                solid_capstyle="butt",
+                alpha=0.35,
+            )
+            axes.plot(
+                [start], [y], marker="o", color=colour, markersize=6, clip_on=False
+            )
             axes.plot([end], [y], marker="s", color=colour, markersize=6, clip_on=False)
     for index in range(len(trace)):
-        caption(axes, left + column * index, 0.62, str(index + 1), colour=QUIET, size=8.5, align="center")
+        caption(
+            axes,
+            left + column * index,
+            0.62,
+            str(index + 1),
+            colour=QUIET,
+            size=8.5,
+            align="center",
+        )
     caption(axes, 0.3, 0.62, "event", colour=QUIET, size=8.5)
     caption(axes, 0.3, 0.25, note, size=9.5)
     return figure
 
 
 assert forward == [
-    *("net.fpre", "inner.fpre", "inner.fc.fpre", "inner.fc.fwd", "inner.act.fpre", "inner.act.fwd", "inner.fwd"),
+    *(
+        "net.fpre",
+        "inner.fpre",
+        "inner.fc.fpre",
+        "inner.fc.fwd",
+        "inner.act.fpre",
+        "inner.act.fwd",
+        "inner.fwd",
+    ),
     *("head.fpre", "head.fwd", "net.fwd"),
 ]
 assert backward == [
     *("net.bpre", "head.bpre", "head.bwd"),
-    *("inner.bpre", "inner.act.bpre", "inner.act.bwd", "inner.fc.bpre", "inner.fc.bwd", "inner.bwd", "net.bwd"),
+    *(
+        "inner.bpre",
+        "inner.act.bpre",
+        "inner.act.bwd",
+        "inner.fc.bpre",
+        "inner.fc.bwd",
+        "inner.bwd",
+        "net.bwd",
+    ),
 ]
 
 show(
@@ -186,10 +262,11 @@ show(
         "x requires grad: backward is the mirror image of forward",
         "Circle: fpre (blue) or bpre (orange). Square: fwd (blue) or bwd (orange).",
     ),
-    "Chart with one row for each module and the twenty events from left to right. Forward, events 1 to 10: the bar of "
-    "net covers all ten, that of inner covers 2 to 7, inner.fc 3 to 4, inner.act 5 to 6, head 8 to 9. Backward, events "
-    "11 to 20, is the mirror image: net covers 11 to 20, head 12 to 13, inner 14 to 19, inner.act 15 to 16, inner.fc "
-    "17 to 18.",
+    "Chart with one row for each module and the twenty events from left to right. "
+    "Forward, events 1 to 10: the bar of net covers all ten, that of inner covers 2 "
+    "to 7, inner.fc 3 to 4, inner.act 5 to 6, head 8 to 9. Backward, events 11 to 20, "
+    "is the mirror image: net covers 11 to 20, head 12 to 13, inner 14 to 19, "
+    "inner.act 15 to 16, inner.fc 17 to 18.",
 )
 
 # %% [markdown]
@@ -231,9 +308,10 @@ show(
         "x requires no grad: net.bwd and inner.bwd no longer wait for what is inside",
         "Circle: fpre (blue) or bpre (orange). Square: fwd (blue) or bwd (orange).",
     ),
-    "The same chart for an input that requires no grad. Forward, events 1 to 10, is as before. In backward, the two "
-    "events of each module are neighbours: net 11 and 12, head 13 and 14, inner 15 and 16, inner.act 17 and 18, "
-    "inner.fc 19 and 20. The bars of net and inner no longer contain those of the modules inside them.",
+    "The same chart for an input that requires no grad. Forward, events 1 to 10, is "
+    "as before. In backward, the two events of each module are neighbours: net 11 and "
+    "12, head 13 and 14, inner 15 and 16, inner.act 17 and 18, inner.fc 19 and 20. "
+    "The bars of net and inner no longer contain those of the modules inside them.",
 )
 
 # %% [markdown] explains="08-no-grad-at-x"
@@ -268,10 +346,19 @@ for top, needs in ((3.2, True), (1.15, False)):
         arrow(axes, (3.35, top - 0.12), (2.7, top - 0.12), backward=True)
         arrow(axes, (1.25, top + 0.12), (1.9, top + 0.12))
         arrow(axes, (1.9, top - 0.12), (1.25, top - 0.12), backward=True)
-        caption(axes, 2.3, top - 0.5, "2: bwd fires here", colour=BACKWARD, align="center")
+        caption(
+            axes, 2.3, top - 0.5, "2: bwd fires here", colour=BACKWARD, align="center"
+        )
     else:
         arrow(axes, (1.25, top), (3.35, top))
-        caption(axes, 2.3, top - 0.5, "no gradient comes this way", colour=QUIET, align="center")
+        caption(
+            axes,
+            2.3,
+            top - 0.5,
+            "no gradient comes this way",
+            colour=QUIET,
+            align="center",
+        )
     arrow(axes, (5.05, top + 0.12), (6.0, top + 0.12))
     arrow(axes, (6.0, top - 0.12), (5.05, top - 0.12), backward=True)
     arrow(axes, (6.8, top + 0.12), (7.45, top + 0.12))
@@ -281,10 +368,12 @@ for top, needs in ((3.2, True), (1.15, False)):
 caption(axes, 0.3, 0.22, "Blue arrows: values. Orange arrows: gradients.", size=9.5)
 show(
     figure,
-    "Two diagrams. Above, x requires grad: values flow from x through a gate, the module and another gate to the "
-    "output; gradients flow back the same way. At the gate behind the module bpre fires first; at the gate in front of "
-    "it bwd fires second. Below, x requires no grad: there is only the gate behind the module. There bpre fires first, "
-    "and bwd fires at once after it. No gradient goes back to x.",
+    "Two diagrams. Above, x requires grad: values flow from x through a gate, the "
+    "module and another gate to the output; gradients flow back the same way. At the "
+    "gate behind the module bpre fires first; at the gate in front of it bwd fires "
+    "second. Below, x requires no grad: there is only the gate behind the module. "
+    "There bpre fires first, and bwd fires at once after it. No gradient goes back to "
+    "x.",
 )
 
 # %% [markdown]
@@ -297,15 +386,22 @@ show(
 guess("08-weight-grad-in-hook", requires_grad=True, requires_no_grad=False)
 
 # %%
-warnings.filterwarnings("ignore", message="Full backward hook is firing")  # from here on we know
+# from here on we know
+warnings.filterwarnings("ignore", message="Full backward hook is firing")
 
 
 def where_weight_grad_is(needs_grad):
-    """Two hooks, in the order in which they fire, and whether each finds the gradient of the weight."""
+    """Two hooks, in the order in which they fire, and whether each finds the
+    gradient of the weight.
+    """
     layer = nn.Linear(2, 2)
     found = {}
-    layer.register_full_backward_hook(lambda module, *_: found.update(bwd=module.weight.grad is not None))
-    layer.weight.register_post_accumulate_grad_hook(lambda p: found.update(post_acc=p.grad is not None))
+    layer.register_full_backward_hook(
+        lambda module, *_: found.update(bwd=module.weight.grad is not None)
+    )
+    layer.weight.register_post_accumulate_grad_hook(
+        lambda p: found.update(post_acc=p.grad is not None)
+    )
     layer(torch.ones(1, 2, requires_grad=needs_grad)).sum().backward()
     return found
 
@@ -313,7 +409,11 @@ def where_weight_grad_is(needs_grad):
 with_grad, without_grad = where_weight_grad_is(True), where_weight_grad_is(False)
 print("x requires grad:   ", with_grad)
 print("x requires no grad:", without_grad)
-compare("08-weight-grad-in-hook", requires_grad=with_grad["bwd"], requires_no_grad=without_grad["bwd"])
+compare(
+    "08-weight-grad-in-hook",
+    requires_grad=with_grad["bwd"],
+    requires_no_grad=without_grad["bwd"],
+)
 assert list(with_grad.items()) == [("post_acc", True), ("bwd", True)]
 assert list(without_grad.items()) == [("bwd", False), ("post_acc", True)]
 
@@ -410,7 +510,9 @@ guess("08-global-hook", noted=["Linear", "ReLU", "Sequential"])
 # %%
 events = []
 model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-with register_module_forward_hook(lambda module, *_: events.append(type(module).__name__)):
+with register_module_forward_hook(
+    lambda module, *_: events.append(type(module).__name__)
+):
     model(torch.ones(1, 2))
 model(torch.ones(1, 2))
 print("the global hook noted:", events)
@@ -436,7 +538,11 @@ assert events == ["Linear", "ReLU", "Sequential"]
 def predict_module_order():
     """The twelve labels in the order in which the hooks fire."""
     ### BEGIN SOLUTION
-    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in ("G", "P", "A")]
+    return [
+        f"{hook}.{kind}"
+        for kind in ("pre", "fwd", "bpre", "bwd")
+        for hook in ("G", "P", "A")
+    ]
     ### END SOLUTION
 
 
@@ -502,7 +608,9 @@ assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
 # %%
 calls = []
 x = torch.tensor([1.0], requires_grad=True)
-get_gradient_edge(x).node.register_hook(lambda grad_inputs, grad_outputs: calls.append("dropped"))
+get_gradient_edge(x).node.register_hook(
+    lambda grad_inputs, grad_outputs: calls.append("dropped")
+)
 (2 * x).backward()
 assert calls == []
 held = get_gradient_edge(x).node
@@ -547,7 +655,9 @@ lin = nn.Linear(1, 1, bias=False)
 nn.init.constant_(lin.weight, 3.0)
 outputs, leaving, at_weight = [], [], []
 lin.register_forward_hook(lambda module, args, output: outputs.append(output.item()))
-lin.register_full_backward_hook(lambda module, grad_input, grad_output: leaving.append(grad_input[0].item()))
+lin.register_full_backward_hook(
+    lambda module, grad_input, grad_output: leaving.append(grad_input[0].item())
+)
 lin.weight.register_hook(lambda grad: at_weight.append(grad.item()))
 x = torch.tensor([[2.0]], requires_grad=True)
 lin(lin(x)).sum().backward()
@@ -582,7 +692,11 @@ def trace_events(model, x):
         for name, module in model.named_modules():
             for kind, register in kinds.items():
                 event = f"{name or 'net'}.{kind}"
-                handles.append(getattr(module, register)(lambda *args, event=event: events.append(event)))
+                handles.append(
+                    getattr(module, register)(
+                        lambda *args, event=event: events.append(event)
+                    )
+                )
         model(x).sum().backward()
     finally:
         for handle in handles:
@@ -618,8 +732,10 @@ def backward_times(model, x, clock):
 
     try:
         for module in names:
-            handles.append(module.register_full_backward_pre_hook(start))  # after all pre-hooks that are there
-            handles.append(module.register_full_backward_hook(stop, prepend=True))  # before all hooks that are there
+            # after all pre-hooks that are there
+            handles.append(module.register_full_backward_pre_hook(start))
+            # before all hooks that are there
+            handles.append(module.register_full_backward_hook(stop, prepend=True))
         model(x if x.requires_grad else x.detach().requires_grad_()).sum().backward()
     finally:
         for handle in handles:
@@ -648,26 +764,47 @@ events = []
 model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
 for name, module in model.named_children():
     module.register_forward_hook(lambda *args, name=name: events.append(f"{name}.fwd"))
-    module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}.bpre"))
-    module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}.bwd"))
+    module.register_full_backward_pre_hook(
+        lambda *args, name=name: events.append(f"{name}.bpre")
+    )
+    module.register_full_backward_hook(
+        lambda *args, name=name: events.append(f"{name}.bwd")
+    )
 out = checkpoint(model, torch.ones(1, 2, requires_grad=True), use_reentrant=False)
 in_forward = list(events)
 events.clear()
 out.sum().backward()
 print("forward: ", in_forward)
 print("backward:", events)
-times = [(in_forward + events).count(f"{name}.fwd") for name, _ in model.named_children()]
+times = [
+    (in_forward + events).count(f"{name}.fwd") for name, _ in model.named_children()
+]
 each = [events.count(f"{name}.bwd") for name, _ in model.named_children()]
 less_often = ["first", "second", "third"][times.index(min(times))]
-compare("08-recomputation", first_fwd=times[0], each_bwd=max(each), less_often=less_often)
+compare(
+    "08-recomputation", first_fwd=times[0], each_bwd=max(each), less_often=less_often
+)
 
 # %% tags=["figure"]
 assert in_forward == ["0.fwd", "1.fwd", "2.fwd"] and times == [2, 2, 1]
-assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"] and each == [1, 1, 1]
-assert [  # a hook that doubles must stay until backward has run, or the second layer gets half of its gradient
+assert events == [
+    "2.bpre",
+    "0.fwd",
+    "1.fwd",
+    "2.bwd",
+    "1.bpre",
+    "1.bwd",
+    "0.bpre",
+    "0.bwd",
+] and each == [1, 1, 1]
+# a hook that doubles must stay until backward has run, or the second layer gets half of
+# its gradient
+assert [
     round(
         [
-            doubles := pair[0].register_forward_hook(lambda module, args, output: 2 * output),
+            doubles := pair[0].register_forward_hook(
+                lambda module, args, output: 2 * output
+            ),
             answer := checkpoint(pair, torch.ones(1, 1), use_reentrant=False),
             stays or doubles.remove(),
             answer.backward(),
@@ -683,11 +820,20 @@ lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
 rows = [(event, "checkpoint(model, x)") for event in in_forward]
 for event in events:
     again = event.endswith(".fwd")
-    rows.append((f"      {event} (recomputation)", "backward()", FORWARD) if again else (event, "backward()"))
+    rows.append(
+        (f"      {event} (recomputation)", "backward()", FORWARD)
+        if again
+        else (event, "backward()")
+    )
 show(
-    timeline(rows, title="Checkpointing: the forward hooks of modules 0 and 1 fire twice", lanes=lanes),
-    "Timeline in two columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. During backward(): 4 2.bpre, "
-    "then, still in backward(), the recomputation with 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
+    timeline(
+        rows,
+        title="Checkpointing: the forward hooks of modules 0 and 1 fire twice",
+        lanes=lanes,
+    ),
+    "Timeline in two columns. During checkpoint(model, x): 1 0.fwd, 2 1.fwd, 3 2.fwd. "
+    "During backward(): 4 2.bpre, then, still in backward(), the recomputation with 5 "
+    "0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
 )
 
 # %% [markdown] explains="08-recomputation"
@@ -714,13 +860,18 @@ guess("08-dropout-twice", equal=True)
 # %%
 kept = []
 model = nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 1))
-model[0].register_forward_hook(lambda module, args, output: kept.append(output.detach().clone()))
+model[0].register_forward_hook(
+    lambda module, args, output: kept.append(output.detach().clone())
+)
 checkpoint(model, torch.ones(1, 8), use_reentrant=False).sum().backward()
 print("what the hook kept in each of its two calls:", kept[0], kept[1], sep="\n")
 compare("08-dropout-twice", equal=torch.equal(kept[0], kept[1]))
 assert len(kept) == 2 and torch.equal(kept[0], kept[1])
 assert any(
-    checkpoint(model, torch.ones(1, 8), use_reentrant=False, preserve_rng_state=False).sum().backward() is None
+    checkpoint(model, torch.ones(1, 8), use_reentrant=False, preserve_rng_state=False)
+    .sum()
+    .backward()
+    is None
     and not torch.equal(*kept[-2:])
     for _ in range(8)
 )
@@ -736,7 +887,9 @@ from torch.utils.checkpoint import checkpoint
 
 
 def count_hook_calls(model, x, n, ckpt):
-    """How often a forward hook and a full backward hook on model[0] are called in n passes."""
+    """How often a forward hook and a full backward hook on model[0] are called in n
+    passes.
+    """
     ### BEGIN SOLUTION
     calls = {"fwd": 0, "bwd": 0}
 
@@ -747,7 +900,10 @@ def count_hook_calls(model, x, n, ckpt):
         calls["bwd"] += 1
 
     first = model[0]
-    with first.register_forward_hook(on_forward), first.register_full_backward_hook(on_backward):
+    with (
+        first.register_forward_hook(on_forward),
+        first.register_full_backward_hook(on_backward),
+    ):
         for _ in range(n):
             out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
             out.sum().backward()
@@ -820,14 +976,18 @@ assert y.grad.item() == 6 and leaf.grad.item() == 600
 
 # %%
 def one_gradient(order):
-    """Set everything up on y = 3 * x and on x in the given order; return the events of backward."""
+    """Set everything up on y = 3 * x and on x in the given order; return the events
+    of backward.
+    """
     x = torch.tensor([1.0], requires_grad=True)
     y = 3 * x
     node_of_x = get_gradient_edge(x).node
     events = []
 
     def note(label, t):
-        return lambda *_: events.append((label, None if t.grad is None else t.grad.item()))
+        return lambda *_: events.append(
+            (label, None if t.grad is None else t.grad.item())
+        )
 
     on_y = [
         lambda: y.retain_grad(),
@@ -882,10 +1042,11 @@ show(
         title="One gradient on its way through y = 3x",
         lanes={"at the non-leaf y = 3x": BACKWARD, "at the leaf x": BACKWARD},
     ),
-    "Timeline of ten events. At the non-leaf y: 1 tensor hooks of y, 2 y.grad is written because of retain_grad, 3 "
-    "pre-hooks of the node of y, 4 the node runs and makes 15 of 5, 5 hooks of the node of y. At the leaf x: 6 tensor "
-    "hooks of x, 7 pre-hooks of the node of x, 8 the node runs and adds 15 to x.grad, 9 post-accumulate-grad hooks "
-    "of x, 10 hooks of the node of x.",
+    "Timeline of ten events. At the non-leaf y: 1 tensor hooks of y, 2 y.grad is "
+    "written because of retain_grad, 3 pre-hooks of the node of y, 4 the node runs "
+    "and makes 15 of 5, 5 hooks of the node of y. At the leaf x: 6 tensor hooks of x, "
+    "7 pre-hooks of the node of x, 8 the node runs and adds 15 to x.grad, 9 "
+    "post-accumulate-grad hooks of x, 10 hooks of the node of x.",
 )
 
 # %% [markdown]
@@ -922,7 +1083,13 @@ out = layer(x)
 events.append("(the call is over)")
 out.sum().backward()
 print("through the call:", events)
-assert events == ["layer.fpre", "layer.fwd", "(the call is over)", "layer.bpre", "layer.bwd"]
+assert events == [
+    "layer.fpre",
+    "layer.fwd",
+    "(the call is over)",
+    "layer.bpre",
+    "layer.bwd",
+]
 
 events.clear()
 layer.forward(x).sum().backward()

@@ -39,10 +39,18 @@ from graders.figures import (
     picture_rows,
     show,
 )
-from graders.nets import CLASSES, draw_shapes, imagenet_resnet34, pictures, resnet34, shapes_net
+from graders.nets import (
+    CLASSES,
+    draw_shapes,
+    imagenet_resnet34,
+    pictures,
+    resnet34,
+    shapes_net,
+)
 from graders.nets.resnet import MEAN, STD
 
-# The convolutions are small: one thread is enough, and on a shared machine many wait for each other.
+# The convolutions are small: one thread is enough, and on a shared machine many wait
+# for each other.
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print("device:", device)
@@ -64,7 +72,13 @@ eye = seen.net.to(device)  # the network, in eval mode
 for name, image in seen.images.items():
     with torch.no_grad():
         p, classes = eye(seen.prepare(image[None]).to(device))[0].softmax(0).topk(3)
-    print(f"{name:9}", ", ".join(f"{seen.class_name(c)} {q:.0%}" for c, q in zip(classes.tolist(), p.tolist())))
+    print(
+        f"{name:9}",
+        ", ".join(
+            f"{seen.class_name(c)} {q:.0%}"
+            for c, q in zip(classes.tolist(), p.tolist())
+        ),
+    )
 
 both = seen.collages[0]  # two pictures side by side
 left, right = seen.class_name(both.left), seen.class_name(both.right)
@@ -76,16 +90,23 @@ if seen.photographs:
         seen.class_name(eye(seen.prepare(image[None]).to(device)).argmax().item())
         for image in [*seen.images.values(), both.image]
     ] == ["Egyptian cat", "espresso", "military uniform", "Egyptian cat"]
-    assert round(sum(p.numel() for p in eye.parameters()) / 1e6, 1) == 4.7 and eye.fc.out_features == 1000
+    assert (
+        round(sum(p.numel() for p in eye.parameters()) / 1e6, 1) == 4.7
+        and eye.fc.out_features == 1000
+    )
 
 # %% tags=["figure"]
 shown = {**seen.images, "collage": both.image}
 show(
-    picture_rows([("", [(name, as_picture(image)) for name, image in shown.items()])], label=0),
-    "Four photos: a cat's face; a red cup of espresso on a saucer, seen from above; an old woman in a dark uniform and cap; "
-    "and a collage, on its left half a part of the cat's face with an eye, on its right half a part of the cup."
+    picture_rows(
+        [("", [(name, as_picture(image)) for name, image in shown.items()])], label=0
+    ),
+    "Four photos: a cat's face; a red cup of espresso on a saucer, seen from above; an "
+    "old woman in a dark uniform and cap; and a collage, on its left half a part of "
+    "the cat's face with an eye, on its right half a part of the cup."
     if seen.photographs
-    else "Three small drawings of a circle, a square and a triangle, and a collage of two drawings side by side.",
+    else "Three small drawings of a circle, a square and a triangle, and a collage of "
+    "two drawings side by side.",
 )
 
 # %% [markdown]
@@ -111,16 +132,27 @@ def capture(model, names, x):
 
 
 with torch.no_grad():
-    maps = {name: batch[0].cpu() for name, batch in capture(eye, seen.layers, x).items()}  # of the only image
+    # the batch has one image
+    maps = {
+        name: batch[0].cpu() for name, batch in capture(eye, seen.layers, x).items()
+    }
 
 print(f"{'':18}{'shape':>16}{'min':>8}{'max':>8}{'mean':>8}{'std':>8}{'zeros':>8}")
 for name, fm in maps.items():
-    numbers = "".join(f"{value.item():8.2f}" for value in (fm.min(), fm.max(), fm.mean(), fm.std()))
+    numbers = "".join(
+        f"{value.item():8.2f}" for value in (fm.min(), fm.max(), fm.mean(), fm.std())
+    )
     print(f"{name:18}{tuple(fm.shape)!s:>16}{numbers}{(fm == 0).float().mean():8.0%}")
 early, middle, late = maps.values()
 if seen.photographs:
-    assert [tuple(fm.shape) for fm in maps.values()] == [(32, 112, 112), (40, 28, 28), (1280, 7, 7)]
-    assert (early.min(), early.max(), late.min(), late.max()) == (0, 6, 0, 6) and (late == 0).float().mean() > 0.8
+    assert [tuple(fm.shape) for fm in maps.values()] == [
+        (32, 112, 112),
+        (40, 28, 28),
+        (1280, 7, 7),
+    ]
+    assert (early.min(), early.max(), late.min(), late.max()) == (0, 6, 0, 6) and (
+        late == 0
+    ).float().mean() > 0.8
 
 # %% [markdown]
 # Always look at such a table before you look at a picture. It shows at once whether something is all zero, infinite, or
@@ -138,13 +170,31 @@ weak = torch.tensor([[0.0, 0.5], [0.25, 1.0]])
 strong = 1000 * weak
 
 on_the_left, on_the_right = Figure().subplots(1, 2)
-first, second = on_the_left.imshow(weak, cmap="gray"), on_the_right.imshow(strong, cmap="gray")
-print("colour limits:", [float(v) for v in first.get_clim()], [float(v) for v in second.get_clim()])
-gray_levels = [image.cmap(image.norm(image.get_array()))[..., 0] for image in (first, second)]
-print("gray levels: ", gray_levels[0].round(2).tolist(), gray_levels[1].round(2).tolist())
+first, second = (
+    on_the_left.imshow(weak, cmap="gray"),
+    on_the_right.imshow(strong, cmap="gray"),
+)
+print(
+    "colour limits:",
+    [float(v) for v in first.get_clim()],
+    [float(v) for v in second.get_clim()],
+)
+gray_levels = [
+    image.cmap(image.norm(image.get_array()))[..., 0] for image in (first, second)
+]
+print(
+    "gray levels: ", gray_levels[0].round(2).tolist(), gray_levels[1].round(2).tolist()
+)
 difference = (gray_levels[1] - gray_levels[0]).mean()
-compare("09-times-1000", second="brighter" if difference > 0 else "darker" if difference < 0 else "the same")
-assert first.get_clim() == (0, 1) and second.get_clim() == (0, 1000) and np.array_equal(*gray_levels)
+compare(
+    "09-times-1000",
+    second="brighter" if difference > 0 else "darker" if difference < 0 else "the same",
+)
+assert (
+    first.get_clim() == (0, 1)
+    and second.get_clim() == (0, 1000)
+    and np.array_equal(*gray_levels)
+)
 
 # %% [markdown] explains="09-times-1000"
 # The same. Left alone, `imshow` stretches each image from its own minimum (black) to its own maximum (white). Strong
@@ -160,33 +210,53 @@ assert first.get_clim() == (0, 1) and second.get_clim() == (0, 1000) and np.arra
 
 # %% tags=["figure"]
 def shuffled(model, seed):
-    """A copy of a model, with the weights of each convolution and linear layer in a random order."""
+    """A copy of a model, with the weights of each convolution and linear layer in a
+    random order.
+    """
     model, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
-                order = torch.randperm(module.weight.numel(), generator=generator).to(device)
-                module.weight.copy_(module.weight.flatten()[order].view_as(module.weight))
+                order = torch.randperm(module.weight.numel(), generator=generator).to(
+                    device
+                )
+                module.weight.copy_(
+                    module.weight.flatten()[order].view_as(module.weight)
+                )
     return model
 
 
 with torch.no_grad():
     maps_of = {
         "trained": maps,
-        "shuffled": {k: v[0].cpu() for k, v in capture(shuffled(eye, 0), seen.layers, x).items()},
+        "shuffled": {
+            k: v[0].cpu() for k, v in capture(shuffled(eye, 0), seen.layers, x).items()
+        },
     }
 size, rows, places = both.image.shape[1:], [], []
 for name in seen.layers:
     for kind, found in maps_of.items():
         best = found[name].std((1, 2)).topk(8).indices.tolist()
-        rows.append(F.interpolate(found[name][None, best], size=[side // 2 for side in size])[0])
-        places += [f"{kind}: {name.removeprefix('features.')}" if k == best[0] else f"map {k}" for k in best]
+        rows.append(
+            F.interpolate(found[name][None, best], size=[side // 2 for side in size])[0]
+        )
+        places += [
+            f"{kind}: {name.removeprefix('features.')}" if k == best[0] else f"map {k}"
+            for k in best
+        ]
 show(
-    map_grid(torch.cat(rows), columns=8, title="Maps of the collage, each on its own scale", names=places),
-    f"Grid of gray maps in six rows of eight: of {', '.join(seen.layers)}, first with the trained weights, then with "
-    "shuffled ones. In both rows of the first layer the two halves of the collage can be recognised in nearly every map. In "
-    "the middle the maps are coarser, and with shuffled weights hardly anything is left of the picture. In the last layer, "
-    "the trained maps are bright on one half of the collage and black on the other; with shuffled weights most of them are "
+    map_grid(
+        torch.cat(rows),
+        columns=8,
+        title="Maps of the collage, each on its own scale",
+        names=places,
+    ),
+    f"Grid of gray maps in six rows of eight: of {', '.join(seen.layers)}, first with "
+    "the trained weights, then with shuffled ones. In both rows of the first layer "
+    "the two halves of the collage can be recognised in nearly every map. In the "
+    "middle the maps are coarser, and with shuffled weights hardly anything is left "
+    "of the picture. In the last layer, the trained maps are bright on one half of "
+    "the collage and black on the other; with shuffled weights most of them are "
     "bright on both halves.",
 )
 
@@ -198,7 +268,9 @@ show(
 
 # %%
 def share_left(fm):
-    """The share of each map's sum that is on the left half; the column in the middle, if there is one, is left out."""
+    """The share of each map's sum that is on the left half; the column in the
+    middle, if there is one, is left out.
+    """
     half = fm.shape[2] // 2
     on_left, on_right = fm[:, :, :half].sum((1, 2)), fm[:, :, -half:].sum((1, 2))
     return on_left / (on_left + on_right)
@@ -210,7 +282,9 @@ def on_one_half(fm):
 
 
 for kind, found in maps_of.items():
-    early_share, late_share = (on_one_half(found[name]) for name in (seen.layers[0], seen.layers[2]))
+    early_share, late_share = (
+        on_one_half(found[name]) for name in (seen.layers[0], seen.layers[2])
+    )
     print(f"{kind:9} maps on one half: early {early_share:.0%}, late {late_share:.0%}")
 assert on_one_half(late) > on_one_half(maps_of["shuffled"][seen.layers[2]]) + 0.3
 if seen.photographs:
@@ -224,16 +298,21 @@ if seen.photographs:
 # Above, each map is on a scale of its own. Here are sixteen early maps on one scale, which a colour bar can state.
 
 # %% tags=["figure"]
-figure = map_grid(early[:16], shared=True, title=f"{seen.layers[0]}: sixteen maps on one scale")
+figure = map_grid(
+    early[:16], shared=True, title=f"{seen.layers[0]}: sixteen maps on one scale"
+)
 low, high = early[:16].min().item(), early[:16].max().item()
-assert {image.get_clim() for image in figure.axes[0].images} == {(low, high)} and len(figure.axes) == 2
+assert {image.get_clim() for image in figure.axes[0].images} == {(low, high)} and len(
+    figure.axes
+) == 2
 dead = [k for k in range(16) if early[k].max() == early[k].min()]
 faint = [k for k in range(16) if 0 < early[k].max() < high / 4]
 show(
     figure,
-    f"The first sixteen maps of {seen.layers[0]} for the collage on one scale, with a colour bar from {low:.3g} to "
-    f"{high:.3g}. A few maps are bright in large areas. Maps {', '.join(map(str, faint)) or '(none)'} do not reach a quarter "
-    f"of the scale and are almost black. Dead, and crossed out: {dead or 'none'}.",
+    f"The first sixteen maps of {seen.layers[0]} for the collage on one scale, with a "
+    f"colour bar from {low:.3g} to {high:.3g}. A few maps are bright in large areas. "
+    f"Maps {', '.join(map(str, faint)) or '(none)'} do not reach a quarter of the "
+    f"scale and are almost black. Dead, and crossed out: {dead or 'none'}.",
 )
 
 # %% [markdown]
@@ -255,9 +334,14 @@ zeros = [(output == 0).float().mean().item() for output in outputs.values()]
 ceiling = [(output == 6).float().mean().item() for output in outputs.values()]
 silent = (outputs[relus[-1]].amax((2, 3)) == 0).cpu()  # [pictures, channels]
 print(
-    f"{len(relus)} ReLUs. zeros: the first {zeros[0]:.0%}, the last {zeros[-1]:.0%}; at 6: at most {max(ceiling):.1%}"
+    f"{len(relus)} ReLUs. zeros: the first {zeros[0]:.0%}, the last {zeros[-1]:.0%}; "
+    f"at 6: at most {max(ceiling):.1%}"
 )
-print("channels of the last layer that are 0 everywhere:", dict(zip(seen.images, silent.sum(1).tolist())), end=" ")
+print(
+    "channels of the last layer that are 0 everywhere:",
+    dict(zip(seen.images, silent.sum(1).tolist())),
+    end=" ",
+)
 print("; on all three:", silent.all(0).sum().item(), "of", silent.shape[1])
 if seen.photographs:
     assert len(relus) == 33 and round(zeros[0], 1) == 0.3 and round(zeros[-1], 1) == 0.9
@@ -266,20 +350,47 @@ if seen.photographs:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.5)
-caption(axes, 0.4, 2.25, "After each ReLU, from the first to the last: share of zeros", size=11)
+caption(
+    axes,
+    0.4,
+    2.25,
+    "After each ReLU, from the first to the last: share of zeros",
+    size=11,
+)
 step = 7 / len(relus)
 for k, (zero, at_6) in enumerate(zip(zeros, ceiling)):
     axes.bar(0.9 + step * k, 1.5 * zero, bottom=0.45, width=0.7 * step, color=FORWARD)
-    axes.bar(0.9 + step * k, 1.5 * at_6, bottom=0.45 + 1.5 * (1 - at_6), width=0.7 * step, color=BACKWARD)
+    axes.bar(
+        0.9 + step * k,
+        1.5 * at_6,
+        bottom=0.45 + 1.5 * (1 - at_6),
+        width=0.7 * step,
+        color=BACKWARD,
+    )
 for level in (0, 0.5, 1):
-    axes.plot([0.75, 7.95], [0.45 + 1.5 * level] * 2, color=QUIET, linewidth=0.7, linestyle="--")
-    caption(axes, 0.67, 0.45 + 1.5 * level, f"{level:.0%}", align="right", size=8.5, colour=QUIET)
+    axes.plot(
+        [0.75, 7.95],
+        [0.45 + 1.5 * level] * 2,
+        color=QUIET,
+        linewidth=0.7,
+        linestyle="--",
+    )
+    caption(
+        axes,
+        0.67,
+        0.45 + 1.5 * level,
+        f"{level:.0%}",
+        align="right",
+        size=8.5,
+        colour=QUIET,
+    )
 caption(axes, 0.9, 0.22, "blue: zeros", colour=FORWARD, size=9)
 caption(axes, 2.2, 0.22, "orange, from above: values of 6", colour=BACKWARD, size=9)
 show(
     figure,
-    f"Bar chart with {len(relus)} bars, one for each ReLU in the order of execution. The share of zeros goes up and down and "
-    f"rises on the whole, from {zeros[0]:.0%} to {zeros[-1]:.0%}. The share of values at the ceiling of 6 is at most "
+    f"Bar chart with {len(relus)} bars, one for each ReLU in the order of execution. "
+    f"The share of zeros goes up and down and rises on the whole, from {zeros[0]:.0%} "
+    f"to {zeros[-1]:.0%}. The share of values at the ceiling of 6 is at most "
     f"{max(ceiling):.1%}.",
 )
 
@@ -301,23 +412,36 @@ for one, other in ((both.left, both.right), (both.right, both.left)):
     added[one, other] = weight * late.mean((1, 2))
     best = added[one, other].topk(6).indices
     print(
-        f"{seen.class_name(one)} minus {seen.class_name(other)}: {added[one, other].sum():.1f}. channels", best.tolist()
+        f"{seen.class_name(one)} minus {seen.class_name(other)}: "
+        f"{added[one, other].sum():.1f}. channels",
+        best.tolist(),
     )
     print("   they add     ", [round(v, 2) for v in added[one, other][best].tolist()])
     print("   share on left", [f"{v:.0%}" for v in share_left(late[best]).tolist()])
 with torch.no_grad():
     logits = eye(x)[0].cpu()
     bias = (eye.fc.bias[both.left] - eye.fc.bias[both.right]).cpu()
-by_channels, by_the_model = added[both.left, both.right].sum() + bias, logits[both.left] - logits[both.right]
-print(f"all channels and the bias: {by_channels:.3f}; the two logits differ by {by_the_model:.3f}")
+by_channels, by_the_model = (
+    added[both.left, both.right].sum() + bias,
+    logits[both.left] - logits[both.right],
+)
+print(
+    f"all channels and the bias: {by_channels:.3f}; the two logits differ by "
+    f"{by_the_model:.3f}"
+)
 assert torch.allclose(by_channels, by_the_model, atol=1e-3)
 if seen.photographs:
     assert (share_left(late[added[both.left, both.right].topk(6).indices]) > 0.6).all()
-    assert (share_left(late[added[both.right, both.left].topk(6).indices]) < 0.4).sum() == 5
-    assert (share_left(late[added[both.right, both.left].topk(6).indices]) > 0.9).sum() == 1
+    assert (
+        share_left(late[added[both.right, both.left].topk(6).indices]) < 0.4
+    ).sum() == 5
+    assert (
+        share_left(late[added[both.right, both.left].topk(6).indices]) > 0.9
+    ).sum() == 1
     assert all(shares.max() < 0.7 for shares in added.values())
     assert not any(  # from tabby to cheetah
-        281 <= eye.fc.weight[:, k].argmax() <= 293 for k in added[both.left, both.right].topk(6).indices
+        281 <= eye.fc.weight[:, k].argmax() <= 293
+        for k in added[both.left, both.right].topk(6).indices
     )
 
 # %% tags=["figure"]
@@ -330,11 +454,19 @@ for (one, other), shares in added.items():
     rows.append((f"{seen.class_name(one)}\nminus\n{seen.class_name(other)}", row))
 show(
     picture_rows(
-        rows, title="The six channels that add most to the difference of two logits: how much, and where", label=0.95
+        rows,
+        title="The six channels that add most to the difference of two logits: "
+        "how much, and where",
+        label=0.95,
     ),
-    f"Two rows, each with the collage and the maps of six channels as heat over it. In the row {left} minus {right} all "
-    "six are hot on the left half. In the other row most are hot on the right half"
-    + (", and one, channel 1269, on the left half, on the cat." if seen.photographs else "."),
+    "Two rows, each with the collage and the maps of six channels as heat over it. In "
+    f"the row {left} minus {right} all six are hot on the left half. In the other row "
+    "most are hot on the right half"
+    + (
+        ", and one, channel 1269, on the left half, on the cat."
+        if seen.photographs
+        else "."
+    ),
 )
 
 # %% [markdown]
@@ -350,7 +482,10 @@ net = shapes_net().to(device)
 drawings, labels, boxes = draw_shapes(300, 5)
 layers = ["features.0", "features.2", "features.4", "features.5"]  # each ends in a ReLU
 with torch.no_grad():
-    activations = {name: batch.cpu() for name, batch in capture(net, [*layers, "fc"], drawings.to(device)).items()}
+    activations = {
+        name: batch.cpu()
+        for name, batch in capture(net, [*layers, "fc"], drawings.to(device)).items()
+    }
 found = activations.pop("fc").argmax(1)  # the classes that the net names
 last, votes = activations["features.5"], net.fc.weight.detach().cpu().argmax(0)
 assert (found == labels).float().mean() > 0.97
@@ -359,38 +494,67 @@ for label, name in enumerate(CLASSES):
     number = next(k for k in range(300) if labels[k] == label and found[k] == label)
     best = last[number].mean((1, 2)).argsort(descending=True)[:6].tolist()
     rows.append((number, best))
-    x0, y0, x1, y1 = (boxes[number] / 4).round().int().tolist()  # 64 pixels of the drawing are 16 of a map
-    inside = last[number, best, y0:y1, x0:x1].mean((1, 2)) > last[number, best].mean((1, 2))
-    assert inside.tolist() == [int(votes[k]) == label for k in best] and inside.sum() >= 5
+    # 64 pixels of the drawing are 16 of a map
+    x0, y0, x1, y1 = (boxes[number] / 4).round().int().tolist()
+    inside = last[number, best, y0:y1, x0:x1].mean((1, 2)) > last[number, best].mean(
+        (1, 2)
+    )
+    assert (
+        inside.tolist() == [int(votes[k]) == label for k in best] and inside.sum() >= 5
+    )
     sentences.append(
-        f"for the {name}, drawing {number}, the channels {best}, of which {int(inside.sum())} are connected to {name} "
-        "and bright where the shape is"
+        f"for the {name}, drawing {number}, the channels {best}, of which "
+        f"{int(inside.sum())} are connected to {name} and bright where the shape is"
     )
 
 assert sum(int(votes[k]) == labels[number] for number, best in rows for k in best) == 17
-assert [k for number, best in rows for k in best if votes[k] != labels[number]] == [5] and CLASSES[
-    votes[5]
-] == "triangle"
+assert [k for number, best in rows for k in best if votes[k] != labels[number]] == [
+    5
+] and CLASSES[votes[5]] == "triangle"
 
 figure, axes = card(8.2, 4.9)
-caption(axes, 0.3, 4.65, "The six strongest channels of features.5; each map on a scale of its own", size=11)
+caption(
+    axes,
+    0.3,
+    4.65,
+    "The six strongest channels of features.5; each map on a scale of its own",
+    size=11,
+)
 for row, (number, best) in enumerate(rows):
     bottom = 3.3 - 1.5 * row
-    axes.imshow(as_picture(drawings[number]), extent=(0.3, 1.3, bottom, bottom + 1), aspect="auto")
+    axes.imshow(
+        as_picture(drawings[number]),
+        extent=(0.3, 1.3, bottom, bottom + 1),
+        aspect="auto",
+    )
     caption(axes, 0.8, bottom - 0.13, f"drawing {number}", align="center", size=8.5)
     for column, k in enumerate(best):
         edge = 1.6 + 1.05 * column
-        axes.imshow(last[number, k].numpy(), cmap="gray", extent=(edge, edge + 1, bottom, bottom + 1), aspect="auto")
+        axes.imshow(
+            last[number, k].numpy(),
+            cmap="gray",
+            extent=(edge, edge + 1, bottom, bottom + 1),
+            aspect="auto",
+        )
         caption(axes, edge + 0.5, bottom + 1.1, str(k), align="center", size=8.5)
         mine = int(votes[k]) == int(labels[number])
-        caption(axes, edge + 0.5, bottom - 0.13, CLASSES[votes[k]], align="center", size=8.5,
-                colour=FORWARD if mine else BACKWARD)  # fmt: skip
+        caption(
+            axes,
+            edge + 0.5,
+            bottom - 0.13,
+            CLASSES[votes[k]],
+            align="center",
+            size=8.5,
+            colour=FORWARD if mine else BACKWARD,
+        )
 axes.set(xlim=(0, 8.2), ylim=(0, 4.9))
 show(
     figure,
-    "Three rows, each with a drawing and the maps of its six strongest channels in the last block. They are, "
+    "Three rows, each with a drawing and the maps of its six strongest channels in the "
+    "last block. They are, "
     + "; ".join(sentences)
-    + ". The one that is left, channel 5 for the circle, is connected to triangle and bright in the background.",
+    + ". The one that is left, channel 5 for the circle, is connected to triangle and "
+    "bright in the background.",
 )
 
 # %% [markdown]
@@ -406,8 +570,12 @@ show(
 # the weights random.
 
 # %%
-with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    resnet = imagenet_resnet34()  # None without a network; torch.hub prints where the file comes from
+with (
+    contextlib.redirect_stdout(io.StringIO()),
+    contextlib.redirect_stderr(io.StringIO()),
+):
+    # None without a network; torch.hub prints where the file comes from
+    resnet = imagenet_resnet34()
 weights = "random weights" if resnet is None else "ImageNet weights"
 if resnet is None:
     torch.manual_seed(0)
@@ -416,18 +584,31 @@ resnet = resnet.to(device)
 
 pixels = seen.images["portrait"] if seen.photographs else both.image[:, :, :64]
 pixels = F.interpolate(pixels[None], size=(224, 224), mode="bilinear")
-image = ((pixels - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[:, None, None]).to(device)
+image = (
+    (pixels - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[:, None, None]
+).to(device)
 
-convolutions = [name for name, module in resnet.named_modules() if isinstance(module, nn.Conv2d)]
+convolutions = [
+    name for name, module in resnet.named_modules() if isinstance(module, nn.Conv2d)
+]
 print(
     f"ResNet-34 with {weights}, {len(convolutions)} convolutions; 0, 15 and 30 are:",
     *(convolutions[k] for k in (0, 15, 30)),
 )
-print("in shortcuts:", {k: name for k, name in enumerate(convolutions) if "downsample" in name})
+print(
+    "in shortcuts:",
+    {k: name for k, name in enumerate(convolutions) if "downsample" in name},
+)
 print("layer2.0 defines:", [name for name, _ in resnet.layer2[0].named_children()])
 print(inspect.getsource(type(resnet.layer2[0]).forward))
-assert len(convolutions) == 36 and [k for k, name in enumerate(convolutions) if "downsample" in name] == [9, 18, 31]
-assert [convolutions[k] for k in (0, 15, 30)] == ["conv1", "layer2.3.conv2", "layer4.0.conv2"]
+assert len(convolutions) == 36 and [
+    k for k, name in enumerate(convolutions) if "downsample" in name
+] == [9, 18, 31]
+assert [convolutions[k] for k in (0, 15, 30)] == [
+    "conv1",
+    "layer2.3.conv2",
+    "layer4.0.conv2",
+]
 
 # %% [markdown]
 # `named_modules()` lists modules in the order of **definition**. The block `layer2.0` defines its three convolutions as
@@ -440,7 +621,11 @@ guess("09-order-in-a-block", order=["downsample.0", "conv1", "conv2"])
 
 # %%
 with torch.no_grad():
-    kept = capture(resnet.layer2[0], ["conv1", "conv2", "downsample.0"], torch.zeros(1, 64, 8, 8, device=device))
+    kept = capture(
+        resnet.layer2[0],
+        ["conv1", "conv2", "downsample.0"],
+        torch.zeros(1, 64, 8, 8, device=device),
+    )
 ran = list(kept)  # a dict that is filled when hooks fire
 print("ran:", ran)
 compare("09-order-in-a-block", order=ran)
@@ -454,7 +639,9 @@ assert ran == ["downsample.0", "conv1", "conv2"]
 
 # %% exercise="09-conv-maps"
 def conv_maps(model, x):
-    """The output of every nn.Conv2d in one model(x), by name, in the order of execution."""
+    """The output of every nn.Conv2d in one model(x), by name, in the order of
+    execution.
+    """
     ### BEGIN SOLUTION
     maps = {}
     with contextlib.ExitStack() as stack:
@@ -481,12 +668,24 @@ with torch.no_grad():
     except NotImplementedError:
         print("09-conv-maps is not solved yet, so these are the maps of `capture`.")
         every = capture(resnet, convolutions, image)
-resnet_maps = {name: every[name][0].cpu() for name in (convolutions[k] for k in (0, 15, 30))}
+resnet_maps = {
+    name: every[name][0].cpu() for name in (convolutions[k] for k in (0, 15, 30))
+}
 for k, (name, fm) in enumerate(every.items()):
     if k < 3 or k > 32 or name in resnet_maps:
-        print(f"{k:2} {name:18}{tuple(fm.shape)!s:>20}  mean {fm.mean():6.2f}  std {fm.std():5.2f}")
-assert list(every).index("layer2.0.downsample.0") < list(every).index("layer2.0.conv1") and len(every) == 36
-assert list(every)[29:32] == ["layer4.0.downsample.0", "layer4.0.conv1", "layer4.0.conv2"]
+        print(
+            f"{k:2} {name:18}{tuple(fm.shape)!s:>20}  mean {fm.mean():6.2f}  std "
+            f"{fm.std():5.2f}"
+        )
+assert (
+    list(every).index("layer2.0.downsample.0") < list(every).index("layer2.0.conv1")
+    and len(every) == 36
+)
+assert list(every)[29:32] == [
+    "layer4.0.downsample.0",
+    "layer4.0.conv1",
+    "layer4.0.conv2",
+]
 
 # %% [markdown]
 # **Predict.** Look at the `forward` of the block once more. A hook on `bn2` keeps its output, and another one keeps that
@@ -500,11 +699,18 @@ block, ones = resnet.layer1[0], torch.ones(1, 64, 8, 8, device=device)
 with torch.no_grad():
     kept = capture(block, ["bn2", ""], ones)  # "" is the name of the block itself
 same = torch.allclose(kept["bn2"].relu(), kept[""])
-print("equal:", same, "  with the block's input added:", torch.allclose((kept["bn2"] + ones).relu(), kept[""]))
+print(
+    "equal:",
+    same,
+    "  with the block's input added:",
+    torch.allclose((kept["bn2"] + ones).relu(), kept[""]),
+)
 compare("09-last-layer", equal="yes" if same else "no")
 assert not same and torch.allclose((kept["bn2"] + ones).relu(), kept[""])
 if seen.photographs:
-    assert [block.has_shortcut for block in eye.features.blocks].count(True) == 9 and len(eye.features.blocks) == 16
+    assert [block.has_shortcut for block in eye.features.blocks].count(
+        True
+    ) == 9 and len(eye.features.blocks) == 16
 
 # %% [markdown] explains="09-last-layer"
 # No: the block adds its input. No module does this addition, so no hook sees it, and a hook on `bn2` gets one of the
@@ -517,17 +723,26 @@ if seen.photographs:
 # maps on a grid with three places:
 
 # %%
-figure = Figure(figsize=(3, 1.2))  # unlike plt.figure(), nobody keeps it open: draw as many as you like
+# unlike plt.figure(), nobody keeps it open: draw as many as you like
+figure = Figure(figsize=(3, 1.2))
 axes = figure.subplots(1, 3, squeeze=False)  # a two-dimensional array, even for one map
-for place, fm in zip(axes.flat, (weak, strong)):  # row by row; here the third place stays empty
+# row by row; here the third place stays empty
+for place, fm in zip(axes.flat, (weak, strong)):
     drawn = place.imshow(fm.numpy(), cmap="gray", vmin=0, vmax=1)  # the scale is yours
     place.set_title("a map")
 for place in axes.flat:
     place.axis("off")  # no frame and no ticks, also where nothing was drawn
-print("axes:", axes.shape, " pictures in each:", [len(place.images) for place in axes.flat])
+print(
+    "axes:",
+    axes.shape,
+    " pictures in each:",
+    [len(place.images) for place in axes.flat],
+)
 print("colour limits:", drawn.get_clim())
 assert drawn.get_clim() == (0, 1) and axes.shape == (1, 3) and not plt.get_fignums()
-assert not hasattr(Figure().subplots(1, 1), "shape") and Figure().subplots(1, 3).ndim == 1
+assert (
+    not hasattr(Figure().subplots(1, 1), "shape") and Figure().subplots(1, 3).ndim == 1
+)
 
 
 # %% exercise="09-plot-maps"
@@ -542,7 +757,12 @@ def plot_maps(fm, ncols=8, shared=False):
         one.axis("off")
     for k, one in zip(range(len(fm)), axes.flat):
         limits = fm if shared else fm[k]
-        one.imshow(fm[k].numpy(), cmap="gray", vmin=limits.min().item(), vmax=limits.max().item())
+        one.imshow(
+            fm[k].numpy(),
+            cmap="gray",
+            vmin=limits.min().item(),
+            vmax=limits.max().item(),
+        )
         one.set_title(str(k))
     return figure
     ### END SOLUTION
@@ -552,17 +772,20 @@ def plot_maps(fm, ncols=8, shared=False):
 # Convolutions 0, 15 and 30 of the ResNet, eight maps of each: by your function, or by ours as long as it is not solved.
 
 # %%
-alike = torch.cat([F.interpolate(fm[None, :8], size=(112, 112))[0] for fm in resnet_maps.values()])
+alike = torch.cat(
+    [F.interpolate(fm[None, :8], size=(112, 112))[0] for fm in resnet_maps.values()]
+)
 try:
     figure = plot_maps(alike)  # yours
 except NotImplementedError:
     figure = map_grid(alike, columns=8)
 show(
     figure,
-    f"Grid with the first eight feature maps of each of the convolutions 0, 15 and 30, computed with {weights}, each a gray "
-    "image on a scale of its own. In the row of convolution 0 the picture can be recognised in every map. In that of "
-    "convolution 15 the maps are coarser, and hardly a detail can be recognised. In that of convolution 30 each map "
-    "consists of 49 gray squares.",
+    "Grid with the first eight feature maps of each of the convolutions 0, 15 and "
+    f"30, computed with {weights}, each a gray image on a scale of its own. In the "
+    "row of convolution 0 the picture can be recognised in every map. In that of "
+    "convolution 15 the maps are coarser, and hardly a detail can be recognised. In "
+    "that of convolution 30 each map consists of 49 gray squares.",
 )
 
 # %% [markdown]
@@ -590,9 +813,10 @@ caption(axes, 0.4, 0.5, "After each batch only the sums are kept,", size=9.5)
 caption(axes, 0.4, 0.25, "one number of each for every channel.", size=9.5)
 show(
     figure,
-    "Batches of 5, 2 and 1 images go through the model one after the other. The hook on a layer sees its output of shape "
-    "[B, C, ...] and adds to four sums: the count n, the sum of the values v, the sum of v squared, and the number of "
-    "zeros. After each batch only these sums are kept, one number of each for every channel.",
+    "Batches of 5, 2 and 1 images go through the model one after the other. The hook "
+    "on a layer sees its output of shape [B, C, ...] and adds to four sums: the count "
+    "n, the sum of the values v, the sum of v squared, and the number of zeros. After "
+    "each batch only these sums are kept, one number of each for every channel.",
 )
 
 # %% [markdown]
@@ -612,11 +836,19 @@ for dtype in (torch.float32, torch.float64):
     v = values.to(dtype)
     variances[dtype] = v.square().mean() - v.mean() ** 2
     print(dtype, variances[dtype].item())
-compare("09-variance", in_float32=variances[torch.float32], in_float64=variances[torch.float64])
+compare(
+    "09-variance",
+    in_float32=variances[torch.float32],
+    in_float64=variances[torch.float64],
+)
 assert values.square().mean() - values.mean() ** 2 == 0
 assert values.double().square().mean() - values.double().mean() ** 2 == 0.25
-assert [round(-math.log10(torch.finfo(dtype).eps)) for dtype in variances] == [7, 16]  # digits
-assert torch.stack([batch.mean() for batch in torch.arange(8.0).split([5, 2, 1])]).mean() > torch.arange(8.0).mean()
+# digits
+assert [round(-math.log10(torch.finfo(dtype).eps)) for dtype in variances] == [7, 16]
+assert (
+    torch.stack([batch.mean() for batch in torch.arange(8.0).split([5, 2, 1])]).mean()
+    > torch.arange(8.0).mean()
+)
 
 # %% [markdown] explains="09-variance"
 # 0 in float32. The squares are about 100 million, which has nine digits: the difference is lost. In float64 it survives.
@@ -629,13 +861,16 @@ assert torch.stack([batch.mean() for batch in torch.arange(8.0).split([5, 2, 1])
 
 # %% exercise="09-channel-stats"
 def channel_stats(model, layer, batches):
-    """Mean, variance and share of zeros of every channel of a layer's output, over all batches."""
+    """Mean, variance and share of zeros of every channel of a layer's output, over
+    all batches.
+    """
     ### BEGIN SOLUTION
     count, sums, squares, zeros = 0, 0, 0, 0
 
     def hook(module, args, output):
         nonlocal count, sums, squares, zeros
-        values = output.detach().double().transpose(0, 1).flatten(1)  # one row for each channel
+        # one row for each channel
+        values = output.detach().double().transpose(0, 1).flatten(1)
         count += values.shape[1]
         sums = sums + values.sum(1)
         squares = squares + values.square().sum(1)
@@ -656,27 +891,57 @@ def channel_stats(model, layer, batches):
 # %% tags=["figure"]
 third = activations["features.4"]
 share = (third == 0).double().mean((0, 2, 3))
-dead_on_4, rare = [k for k in range(48) if third[4, k].max() == 0], [k for k in range(48) if share[k] > 0.9]
+dead_on_4, rare = (
+    [k for k in range(48) if third[4, k].max() == 0],
+    [k for k in range(48) if share[k] > 0.9],
+)
 assert len(dead_on_4) == 1 and 0.45 < share[dead_on_4[0]] < 0.55 and share.max() < 1
 assert (share > share[dead_on_4[0]]).sum() > 24
 
 figure, axes = card(8.2, 2.9)
-caption(axes, 0.4, 2.65, "features.4: share of zeros of each channel over 300 drawings", size=11)
+caption(
+    axes,
+    0.4,
+    2.65,
+    "features.4: share of zeros of each channel over 300 drawings",
+    size=11,
+)
 for k in range(48):
     colour = BACKWARD if k in dead_on_4 else FORWARD if k in rare else QUIET
-    axes.bar(0.85 + 0.148 * k, 1.6 * share[k].item(), bottom=0.55, width=0.11, color=colour)
+    axes.bar(
+        0.85 + 0.148 * k, 1.6 * share[k].item(), bottom=0.55, width=0.11, color=colour
+    )
     if k % 4 == 0:
-        caption(axes, 0.85 + 0.148 * k, 0.38, str(k), align="center", size=8.5, colour=QUIET)
+        caption(
+            axes, 0.85 + 0.148 * k, 0.38, str(k), align="center", size=8.5, colour=QUIET
+        )
 for level in (0.5, 1.0):
-    axes.plot([0.75, 7.95], [0.55 + 1.6 * level] * 2, color=QUIET, linewidth=0.7, linestyle="--")
-    caption(axes, 0.67, 0.55 + 1.6 * level, f"{level:.0%}", align="right", size=8.5, colour=QUIET)
+    axes.plot(
+        [0.75, 7.95],
+        [0.55 + 1.6 * level] * 2,
+        color=QUIET,
+        linewidth=0.7,
+        linestyle="--",
+    )
+    caption(
+        axes,
+        0.67,
+        0.55 + 1.6 * level,
+        f"{level:.0%}",
+        align="right",
+        size=8.5,
+        colour=QUIET,
+    )
 caption(axes, 0.85, 0.13, "orange: dead on drawing 4", colour=BACKWARD, size=9)
-caption(axes, 3.2, 0.13, "blue: zero in more than 90% of all places", colour=FORWARD, size=9)
+caption(
+    axes, 3.2, 0.13, "blue: zero in more than 90% of all places", colour=FORWARD, size=9
+)
 show(
     figure,
-    "Bar chart of the share of zeros of the 48 channels of features.4 over 300 drawings. It lies between "
-    f"{share.min():.0%} and {share.max():.0%}. Above 90 percent are the channels {rare}. The channel that is dead on "
-    f"drawing 4, {dead_on_4[0]}, has {share[dead_on_4[0]]:.0%}.",
+    "Bar chart of the share of zeros of the 48 channels of features.4 over 300 "
+    f"drawings. It lies between {share.min():.0%} and {share.max():.0%}. Above 90 "
+    f"percent are the channels {rare}. The channel that is dead on drawing 4, "
+    f"{dead_on_4[0]}, has {share[dead_on_4[0]]:.0%}.",
 )
 
 # %% [markdown]
@@ -692,7 +957,9 @@ show(
 
 # %% exercise="09-activation-stats"
 def activation_stats(layers, step, batches):
-    """Mean, standard deviation and histogram of each layer's output, at each step of a training."""
+    """Mean, standard deviation and histogram of each layer's output, at each step of
+    a training.
+    """
     ### BEGIN SOLUTION
     rows = {name: {"mean": [], "std": [], "hist": []} for name in layers}
     with contextlib.ExitStack() as stack:
@@ -707,7 +974,10 @@ def activation_stats(layers, step, batches):
             stack.enter_context(layer.register_forward_hook(hook))
         for batch in batches:
             step(batch)
-    return {name: {part: torch.stack(found) for part, found in parts.items()} for name, parts in rows.items()}
+    return {
+        name: {part: torch.stack(found) for part, found in parts.items()}
+        for name, parts in rows.items()
+    }
     ### END SOLUTION
 
 
@@ -729,10 +999,15 @@ inputs = inputs / inputs.std()
 
 
 def watch_training(rate, steps=60):
-    """Train a small net, always from the same weights: what `activation_stats` returns, and the losses."""
+    """Train a small net, always from the same weights: what `activation_stats`
+    returns, and the losses.
+    """
     torch.manual_seed(0)
     sizes, losses = (3, 16, 32, 48, 64), []
-    blocks = [nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()) for a, b in itertools.pairwise(sizes)]
+    blocks = [
+        nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU())
+        for a, b in itertools.pairwise(sizes)
+    ]
     student = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(64 * 2 * 2, len(CLASSES)))
     for block in blocks:
         nn.init.kaiming_normal_(block[0].weight, nonlinearity="relu")
@@ -743,9 +1018,14 @@ def watch_training(rate, steps=60):
 
     def step(batch):
         x = inputs[batch]
-        for name, block in layers.items():  # one after the other, to write down what each returns
+        # one after the other, to write down what each returns
+        for name, block in layers.items():
             x = block(x)
-            for part, value in (("mean", x.mean()), ("std", x.std()), ("hist", x.detach().histc(40, 0, 4))):
+            for part, value in (
+                ("mean", x.mean()),
+                ("std", x.std()),
+                ("hist", x.detach().histc(40, 0, 4)),
+            ):
                 noted[name][part].append(value.detach())
         loss = F.cross_entropy(student[4:](x), labels[batch])
         losses.append(loss.item())
@@ -759,60 +1039,139 @@ def watch_training(rate, steps=60):
     except NotImplementedError:
         for batch in batches:
             step(batch)
-        return {name: {part: torch.stack(row) for part, row in of.items()} for name, of in noted.items()}, losses
+        return {
+            name: {part: torch.stack(row) for part, row in of.items()}
+            for name, of in noted.items()
+        }, losses
 
 
 runs, near_0 = {rate: watch_training(rate) for rate in (0.02, 0.2)}, {}
 for rate, (stats, losses) in runs.items():
-    shares = stats["block 3"]["hist"][:, 0] / (32 * 64 * 2 * 2)  # of 32 drawings, 64 maps and 2 by 2 pixels
+    # of 32 drawings, 64 maps and 2 by 2 pixels
+    shares = stats["block 3"]["hist"][:, 0] / (32 * 64 * 2 * 2)
     near_0[rate] = shares[-1].item()
-    print(f"rate {rate:4}: block 3 below 0.1: {shares[0]:.0%}, then {shares[-1]:.0%};", end=" ")
+    print(
+        f"rate {rate:4}: block 3 below 0.1: {shares[0]:.0%}, then {shares[-1]:.0%};",
+        end=" ",
+    )
     print(f"loss {losses[0]:.2f}, then {sum(losses[-5:]) / 5:.2f}")
 print(f"loss of guessing among three classes: {math.log(3):.2f}")
 compare("09-learning-rate", more_zeros=max(near_0, key=near_0.get))
 assert near_0[0.02] < 0.65 and near_0[0.2] > 0.95
-assert all(found["hist"][-1, 0] > 0.9 * found["hist"][-1].sum() for found in [*runs[0.2][0].values()][1:])
+assert all(
+    found["hist"][-1, 0] > 0.9 * found["hist"][-1].sum()
+    for found in [*runs[0.2][0].values()][1:]
+)
 assert runs[0.2][0]["block 0"]["mean"][-1] > 2 * runs[0.2][0]["block 0"]["mean"][0]
-assert all(found["mean"][-1] < 0.1 * found["mean"][0] for found in [*runs[0.2][0].values()][1:])
-assert all((found["mean"][10:] < 0.25 * found["mean"][0]).all() for found in [*runs[0.2][0].values()][1:])
-assert all((found["mean"] > 0.4 * found["mean"][0]).all() for found in runs[0.02][0].values())
-assert torch.tensor([1.0, 5.0]).histc(40, 0, 4).sum() == 1 and torch.tensor([1.0, 5.0]).histc(40)[[0, -1]].sum() == 2
+assert all(
+    found["mean"][-1] < 0.1 * found["mean"][0] for found in [*runs[0.2][0].values()][1:]
+)
+assert all(
+    (found["mean"][10:] < 0.25 * found["mean"][0]).all()
+    for found in [*runs[0.2][0].values()][1:]
+)
+assert all(
+    (found["mean"] > 0.4 * found["mean"][0]).all() for found in runs[0.02][0].values()
+)
+assert (
+    torch.tensor([1.0, 5.0]).histc(40, 0, 4).sum() == 1
+    and torch.tensor([1.0, 5.0]).histc(40)[[0, -1]].sum() == 2
+)
 assert sum(runs[0.02][1][-5:]) / 5 < 0.5 and sum(runs[0.2][1][-5:]) / 5 > 1.05
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 4.2)
-caption(axes, 0.15, 4.0, "Outputs of four blocks over 60 steps; in the histograms, lighter means more values", size=11)
+caption(
+    axes,
+    0.15,
+    4.0,
+    "Outputs of four blocks over 60 steps; in the histograms, lighter means more "
+    "values",
+    size=11,
+)
 shades = ["#86b3e2", "#5b93d0", FORWARD, "#173a66"]
-tops = {part: max(found[part].max() for stats, _ in runs.values() for found in stats.values()).item()
-        for part in ("mean", "std")}  # fmt: skip
+tops = {
+    part: max(
+        found[part].max() for stats, _ in runs.values() for found in stats.values()
+    ).item()
+    for part in ("mean", "std")
+}
 for row, (rate, (stats, _)) in enumerate(runs.items()):
-    bottom, panels = 2.05 - 1.85 * row, [(part, 0.95 + 1.2 * column) for column, part in enumerate(tops)]
+    bottom, panels = (
+        2.05 - 1.85 * row,
+        [(part, 0.95 + 1.2 * column) for column, part in enumerate(tops)],
+    )
     caption(axes, 0.15, bottom + 0.75, f"rate\n{rate}")
     for part, edge in panels:
         caption(axes, edge + 0.5, bottom + 1.6, part, align="center", size=9)
         caption(axes, edge - 0.05, bottom, "0", align="right", size=7.5, colour=QUIET)
-        caption(axes, edge - 0.05, bottom + 1.45, f"{tops[part]:.1f}", align="right", size=7.5, colour=QUIET)
-        axes.plot([edge, edge, edge + 1], [bottom + 1.5, bottom, bottom], color=QUIET, linewidth=0.7)
+        caption(
+            axes,
+            edge - 0.05,
+            bottom + 1.45,
+            f"{tops[part]:.1f}",
+            align="right",
+            size=7.5,
+            colour=QUIET,
+        )
+        axes.plot(
+            [edge, edge, edge + 1],
+            [bottom + 1.5, bottom, bottom],
+            color=QUIET,
+            linewidth=0.7,
+        )
         for found, shade in zip(stats.values(), shades):
             steps = torch.linspace(edge, edge + 1, len(found[part]))
-            axes.plot(steps.numpy(), (bottom + 1.5 * found[part] / tops[part]).numpy(), color=shade, linewidth=1.3)
+            axes.plot(
+                steps.numpy(),
+                (bottom + 1.5 * found[part] / tops[part]).numpy(),
+                color=shade,
+                linewidth=1.3,
+            )
     for column, (name, found) in enumerate(stats.items()):
         edge = 3.35 + 1.2 * column
-        caption(axes, edge + 0.55, bottom + 1.6, name, align="center", size=9, colour=shades[column])
-        axes.imshow(found["hist"].T.log1p().numpy(), cmap="viridis", origin="lower", aspect="auto",
-                    extent=(edge, edge + 1.1, bottom, bottom + 1.5))  # fmt: skip
+        caption(
+            axes,
+            edge + 0.55,
+            bottom + 1.6,
+            name,
+            align="center",
+            size=9,
+            colour=shades[column],
+        )
+        axes.imshow(
+            found["hist"].T.log1p().numpy(),
+            cmap="viridis",
+            origin="lower",
+            aspect="auto",
+            extent=(edge, edge + 1.1, bottom, bottom + 1.5),
+        )
     for value in (0, 2, 4):
-        caption(axes, 3.29, bottom + 0.05 + 0.35 * value, str(value), align="right", size=7.5, colour=QUIET)
+        caption(
+            axes,
+            3.29,
+            bottom + 0.05 + 0.35 * value,
+            str(value),
+            align="right",
+            size=7.5,
+            colour=QUIET,
+        )
 axes.set(xlim=(0, 8.2), ylim=(0, 4.2))
-ends = {rate: ", ".join(f"{found['mean'][-1]:.2f}" for found in stats.values()) for rate, (stats, _) in runs.items()}
+ends = {
+    rate: ", ".join(f"{found['mean'][-1]:.2f}" for found in stats.values())
+    for rate, (stats, _) in runs.items()
+}
 show(
     figure,
-    "Two rows, one for each learning rate. Each begins with two line plots, of the mean and of the standard deviation of "
-    "the outputs of the four blocks over 60 steps. A picture for each block follows, in which steps run to the right and "
-    "values from 0 to 4 upwards; light colours mean many values. With rate 0.02 the curves of all blocks stay close "
-    "together, and the values of all blocks stay spread out. With rate 0.2 block 0 grows, and the later ones fall almost "
-    "to 0 within ten steps; the pictures of blocks 2 and 3 end dark but for the lowest line. The last means, block by "
-    f"block: {ends[0.02]} with rate 0.02, and {ends[0.2]} with rate 0.2.",
+    "Two rows, one for each learning rate. Each begins with two line plots, of the "
+    "mean and of the standard deviation of the outputs of the four blocks over 60 "
+    "steps. A picture for each block follows, in which steps run to the right and "
+    "values from 0 to 4 upwards; light colours mean many values. With rate 0.02 the "
+    "curves of all blocks stay close together, and the values of all blocks stay "
+    "spread out. With rate 0.2 block 0 grows, and the later ones fall almost to 0 "
+    "within ten steps; the pictures of blocks 2 and 3 end dark but for the lowest "
+    f"line. The last means, block by block: {ends[0.02]} with rate 0.02, and "
+    f"{ends[0.2]} with rate 0.2.",
 )
 
 # %% [markdown] explains="09-learning-rate"
@@ -829,15 +1188,33 @@ show(
 # %%
 if seen.photographs:
     stem, got = eye.features.stem.conv, {}
-    with stem.register_forward_hook(lambda module, args, output: got.update(x=args[0], y=output)), torch.no_grad():
+    with (
+        stem.register_forward_hook(
+            lambda module, args, output: got.update(x=args[0], y=output)
+        ),
+        torch.no_grad(),
+    ):
         eye(x)
-        again = F.conv2d(got["x"], stem.weight, stride=stem.stride, padding=stem.padding)
+        again = F.conv2d(
+            got["x"], stem.weight, stride=stem.stride, padding=stem.padding
+        )
     print(
-        "padding:", stem.padding, " the hook saw", tuple(got["y"].shape[2:]), " computed again", tuple(again.shape[2:])
+        "padding:",
+        stem.padding,
+        " the hook saw",
+        tuple(got["y"].shape[2:]),
+        " computed again",
+        tuple(again.shape[2:]),
     )
-    assert stem.padding == (0, 0) and got["y"].shape[2:] == (112, 112) and again.shape[2:] == (111, 111)
+    assert (
+        stem.padding == (0, 0)
+        and got["y"].shape[2:] == (112, 112)
+        and again.shape[2:] == (111, 111)
+    )
     assert torch.allclose(  # padded at the right and at the bottom
-        F.conv2d(F.pad(got["x"], (0, 1, 0, 1)), stem.weight, stride=stem.stride), got["y"], atol=1e-4
+        F.conv2d(F.pad(got["x"], (0, 1, 0, 1)), stem.weight, stride=stem.stride),
+        got["y"],
+        atol=1e-4,
     )
 else:
     print("This cell needs EfficientNet-Lite0.")
@@ -853,8 +1230,17 @@ with torch.no_grad():
     for mode, model in (("eval", eye), ("train", other)):
         p, c = model(x)[0].softmax(0).max(0)
         print(f"{mode:5}: {seen.class_name(c.item())} {p:.1%}")
-moved = [name for name, buffer in other.named_buffers() if not torch.equal(buffer, eye.get_buffer(name))]
-print("buffers that one call in training mode changed:", len(moved), "of", len(list(eye.buffers())))
+moved = [
+    name
+    for name, buffer in other.named_buffers()
+    if not torch.equal(buffer, eye.get_buffer(name))
+]
+print(
+    "buffers that one call in training mode changed:",
+    len(moved),
+    "of",
+    len(list(eye.buffers())),
+)
 assert len(moved) == len(list(eye.buffers())) or not seen.photographs
 assert not torch.allclose(eye(x), other(x), atol=0.1)
 
@@ -873,10 +1259,16 @@ try:
         seen_by_own = conv_maps(own, pictures)
     for name, fm in list(seen_by_own.items())[:8]:
         dead = (fm[0].amax((1, 2)) == fm[0].amin((1, 2))).sum()
-        print(f"{name:24} {tuple(fm.shape)!s:20} mean {fm.mean():6.2f}  std {fm.std():5.2f}  dead {dead}")
+        print(
+            f"{name:24} {tuple(fm.shape)!s:20} mean {fm.mean():6.2f}  std "
+            f"{fm.std():5.2f}  dead {dead}"
+        )
     if seen_by_own:
         name, fm = next(iter(seen_by_own.items()))
-        show(plot_maps(fm[0, :16].cpu()), f"The first maps of {name}, each a gray image on a scale of its own.")
+        show(
+            plot_maps(fm[0, :16].cpu()),
+            f"The first maps of {name}, each a gray image on a scale of its own.",
+        )
 except NotImplementedError:
     print("Solve 09-conv-maps and 09-plot-maps, then run this cell again.")
 
@@ -926,7 +1318,8 @@ fm = torch.full((2, 2), 3.0)
 flat = (fm - fm.min()) / (fm.max() - fm.min())
 print(flat)
 compare("09-flat-map", entry=flat[0, 0])
-assert flat.isnan().all() and not first.cmap(np.ma.masked_invalid(flat.numpy())).any()  # transparent: blank
+# transparent: blank
+assert flat.isnan().all() and not first.cmap(np.ma.masked_invalid(flat.numpy())).any()
 
 # %% [markdown] explains="09-flat-map"
 # NaN, because 0 / 0 is NaN. Flat maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. `imshow`
@@ -943,12 +1336,17 @@ with_epsilon = (faint - faint.min()) / (faint.max() - faint.min() + 1e-5)
 print("largest value:", round(with_epsilon.max().item(), 3))
 assert 0.09 < with_epsilon.max() < 0.1
 
-for tensor in (torch.ones(2, 2, requires_grad=True), torch.ones(2, 2, dtype=torch.bfloat16)):
+for tensor in (
+    torch.ones(2, 2, requires_grad=True),
+    torch.ones(2, 2, dtype=torch.bfloat16),
+):
     try:
         tensor.numpy()
     except (RuntimeError, TypeError) as error:
         print(f"{type(error).__name__}: {error}")
-        assert ("that requires grad" if tensor.requires_grad else "BFloat16") in str(error)
+        assert ("that requires grad" if tensor.requires_grad else "BFloat16") in str(
+            error
+        )
 
 original = torch.tensor([2.0, 3.0])
 array = original.detach().float().numpy()
@@ -981,7 +1379,13 @@ for k in range(12):
     used = k < 10
     place = (0.5 + 1.1 * column, 1.85 - 0.8 * row)
     axes.add_patch(
-        plt.Rectangle(place, 1.0, 0.7, facecolor="#e4ecf7" if used else "none", edgecolor=INK if used else QUIET)
+        plt.Rectangle(
+            place,
+            1.0,
+            0.7,
+            facecolor="#e4ecf7" if used else "none",
+            edgecolor=INK if used else QUIET,
+        )
     )
     text, colour = (str(k), INK) if used else ("fill", QUIET)
     caption(axes, place[0] + 0.5, place[1] + 0.35, text, align="center", colour=colour)
@@ -993,9 +1397,10 @@ caption(axes, 5.35, 1.15, "width: 4 · W + 3 · pad")
 caption(axes, 5.35, 0.6, "gaps and unused places hold fill")
 show(
     figure,
-    "A sheet with ten tiles in four columns and three rows: 0 to 3, 4 to 7, then 8 and 9. The two places that are left "
-    "in the last row hold the value fill, as do the gaps of pad pixels between tiles. There is no gap around the sheet. "
-    "Its height is 3 H + 2 pad and its width 4 W + 3 pad.",
+    "A sheet with ten tiles in four columns and three rows: 0 to 3, 4 to 7, then 8 "
+    "and 9. The two places that are left in the last row hold the value fill, as do "
+    "the gaps of pad pixels between tiles. There is no gap around the sheet. Its "
+    "height is 3 H + 2 pad and its width 4 W + 3 pad.",
 )
 
 
@@ -1006,7 +1411,11 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
     count, height, width = fm.shape
     columns = min(ncols, count)
     rows = math.ceil(count / columns)
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
+    sheet = np.full(
+        (rows * (height + pad) - pad, columns * (width + pad) - pad),
+        fill,
+        dtype=np.float32,
+    )
     for k, tile in enumerate(fm.numpy()):
         row, column = divmod(k, columns)
         top, left = row * (height + pad), column * (width + pad)

@@ -34,10 +34,12 @@ from graders.figures import (
 )
 from graders.nets import CLASSES, Lite0, ShapesNet, draw_shapes, pictures, shapes_net
 
-# Small convolutions: one thread is fastest, and on a shared machine many wait for each other.
+# Small convolutions: one thread is fastest, and on a shared machine many wait for each
+# other.
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-torch.backends.cudnn.allow_tf32 = False  # a GPU should compute with all digits of float32, as a CPU does
+# a GPU should compute with all digits of float32, as a CPU does
+torch.backends.cudnn.allow_tf32 = False
 print("device:", device)
 
 # %% [markdown]
@@ -53,11 +55,22 @@ with torch.no_grad():
     logits = net(drawings)
 
 number = 13
-print(f"{(logits.argmax(1) == labels).float().mean():.0%} of {len(drawings)} drawings are named correctly")
-print(f"drawing {number} is a {CLASSES[labels[number]]}, in the box {boxes[number].tolist()}")
-print("its logits:", dict(zip(CLASSES, [round(value, 2) for value in logits[number].tolist()])))
+print(
+    f"{(logits.argmax(1) == labels).float().mean():.0%} of {len(drawings)} drawings "
+    "are named correctly"
+)
+print(
+    f"drawing {number} is a {CLASSES[labels[number]]}, in the box "
+    f"{boxes[number].tolist()}"
+)
+print(
+    "its logits:",
+    dict(zip(CLASSES, [round(value, 2) for value in logits[number].tolist()])),
+)
 assert (logits.argmax(1) == labels).float().mean() > 0.97
-assert CLASSES[labels[number]] == "triangle" and logits[number].argmax() == labels[number]
+assert (
+    CLASSES[labels[number]] == "triangle" and logits[number].argmax() == labels[number]
+)
 
 # %% [markdown]
 # The net returns a number for each class, before any softmax: a **logit**. The class with the largest logit is the
@@ -103,24 +116,51 @@ x = drawings[number : number + 1].clone().requires_grad_()
 saliency = gradient.abs().amax(1)
 print("gradient:", tuple(gradient.shape), "  saliency:", tuple(saliency.shape))
 y, across = divmod(saliency.argmax().item(), 64)
-print(f"the most salient pixel: row {y}, column {across}; the box: {boxes[number].tolist()}")
+print(
+    f"the most salient pixel: row {y}, column {across}; the box: "
+    f"{boxes[number].tolist()}"
+)
 assert gradient.shape == (1, 3, 64, 64) and saliency.shape == (1, 64, 64)
-assert boxes[number][0] <= across < boxes[number][2] and boxes[number][1] <= y < boxes[number][3]
+assert (
+    boxes[number][0] <= across < boxes[number][2]
+    and boxes[number][1] <= y < boxes[number][3]
+)
 
 
 # %% tags=["figure"]
 def place(axes, picture, left, bottom, side, box=None, peak=None):
-    """A picture of 64 by 64 pixels on a card, with its box and its peak (row, column) drawn over it."""
-    axes.imshow(picture, extent=(left, left + side, bottom, bottom + side), aspect="auto", interpolation="nearest")
+    """A picture of 64 by 64 pixels on a card, with its box and its peak (row,
+    column) drawn over it.
+    """
+    axes.imshow(
+        picture,
+        extent=(left, left + side, bottom, bottom + side),
+        aspect="auto",
+        interpolation="nearest",
+    )
     pixel = side / 64
     if box is not None:
         x0, y0, x1, y1 = box.tolist()
         corner = (left + x0 * pixel, bottom + side - y1 * pixel)
-        axes.add_patch(plt.Rectangle(corner, (x1 - x0) * pixel, (y1 - y0) * pixel, fill=False, edgecolor="#ffffff"))
+        axes.add_patch(
+            plt.Rectangle(
+                corner,
+                (x1 - x0) * pixel,
+                (y1 - y0) * pixel,
+                fill=False,
+                edgecolor="#ffffff",
+            )
+        )
     if peak is not None:
         row, column = peak
-        axes.plot([left + (column + 0.5) * pixel], [bottom + side - (row + 0.5) * pixel], "x", color="#00d0ff",
-                  markersize=6, markeredgewidth=1.8)  # fmt: skip
+        axes.plot(
+            [left + (column + 0.5) * pixel],
+            [bottom + side - (row + 0.5) * pixel],
+            "x",
+            color="#00d0ff",
+            markersize=6,
+            markeredgewidth=1.8,
+        )
 
 
 figure, axes = card(8.2, 2.5)
@@ -129,22 +169,41 @@ caption(axes, 1.0, 0.55, "x", align="center")
 caption(axes, 1.0, 0.3, "[1, 3, 64, 64]", align="center", colour=FORWARD, size=9)
 node(axes, 3.3, 1.45, "net", width=1.1)
 for row, (name, value) in enumerate(zip(CLASSES, logits[number].tolist())):
-    node(axes, 5.25, 2.1 - 0.65 * row, name, kind="loss" if row == labels[number] else "plain", height=0.36)
+    node(
+        axes,
+        5.25,
+        2.1 - 0.65 * row,
+        name,
+        kind="loss" if row == labels[number] else "plain",
+        height=0.36,
+    )
     caption(axes, 4.35, 2.1 - 0.65 * row, f"{value:.1f}", align="center", size=9)
 arrow(axes, (1.8, 1.45), (2.7, 1.45))
 arrow(axes, (3.9, 1.45), (4.15, 1.45))
 place(axes, heat_over(drawings[number], saliency[0]), 6.5, 0.75, 1.4)
-caption(axes, 7.2, 0.55, "saliency: largest |d logit / dx|", align="center", size=9, colour=BACKWARD)
+caption(
+    axes,
+    7.2,
+    0.55,
+    "saliency: largest |d logit / dx|",
+    align="center",
+    size=9,
+    colour=BACKWARD,
+)
 caption(axes, 7.2, 0.3, "[1, 64, 64]", align="center", colour=FORWARD, size=9)
 arrow(axes, (4.65, 0.55), (1.85, 0.95), backward=True, bend=-0.2, label="d logit / dx")
 axes.set(xlim=(0, 8.2), ylim=(0, 2.5))
 show(
     figure,
-    "A drawing x of shape [1, 3, 64, 64] goes through the net, which returns three logits: "
-    + ", ".join(f"{name} {value:.1f}" for name, value in zip(CLASSES, logits[number].tolist()))
-    + ". The logit of the triangle is chosen, and its derivative flows back to x. The largest absolute derivative over "
-    "the channels gives a saliency map of shape [1, 64, 64]. Drawn as heat over the drawing, it is brightest on and "
-    "around the triangle in the middle.",
+    "A drawing x of shape [1, 3, 64, 64] goes through the net, which returns three "
+    "logits: "
+    + ", ".join(
+        f"{name} {value:.1f}" for name, value in zip(CLASSES, logits[number].tolist())
+    )
+    + ". The logit of the triangle is chosen, and its derivative flows back to x. The "
+    "largest absolute derivative over "
+    "the channels gives a saliency map of shape [1, 64, 64]. Drawn as heat over the "
+    "drawing, it is brightest on and around the triangle in the middle.",
 )
 
 # %% [markdown]
@@ -167,7 +226,10 @@ both = net(pair)
 alone = drawings[:1].clone().requires_grad_()
 (first,) = torch.autograd.grad(net(alone)[0, 2], alone)
 print("largest derivative:", first.abs().max().item())
-print("largest difference between together and alone:", (together[0] - first[0]).abs().max().item())
+print(
+    "largest difference between together and alone:",
+    (together[0] - first[0]).abs().max().item(),
+)
 compare("10-two-drawings", mixed=not torch.allclose(together[0], first[0], atol=1e-4))
 assert torch.allclose(together[0], first[0], atol=1e-4)
 
@@ -193,7 +255,9 @@ print("both[torch.arange(2), classes]:", tuple(picked.shape))
 gathered = both.gather(1, classes[:, None])[:, 0]
 print("the same numbers with gather:", torch.equal(picked, gathered))
 compare("10-index-shape", shape=tuple(both[:, classes].shape))
-assert both[:, classes].shape == (2, 2) and torch.equal(picked, torch.stack([both[0, 2], both[1, 0]]))
+assert both[:, classes].shape == (2, 2) and torch.equal(
+    picked, torch.stack([both[0, 2], both[1, 0]])
+)
 assert torch.equal(picked, gathered)
 
 # %% [markdown] explains="10-index-shape"
@@ -206,7 +270,9 @@ assert torch.equal(picked, gathered)
 
 # %% exercise="10-saliency-map"
 def saliency_map(model, x, classes):
-    """The largest absolute derivative, over the channels, of the logit of each sample's class."""
+    """The largest absolute derivative, over the channels, of the logit of each
+    sample's class.
+    """
     ### BEGIN SOLUTION
     x = x.detach().clone().requires_grad_()
     total = model(x).gather(1, classes[:, None]).sum()
@@ -223,7 +289,9 @@ def saliency_map(model, x, classes):
 def input_gradients(model, images, classes):
     """The gradient of each image's own logit."""
     images = images.detach().clone().requires_grad_()
-    return torch.autograd.grad(model(images).gather(1, classes[:, None]).sum(), images)[0]
+    return torch.autograd.grad(model(images).gather(1, classes[:, None]).sum(), images)[
+        0
+    ]
 
 
 def saliency_of(model, classes):
@@ -245,7 +313,14 @@ def rows_of(rows, title, boxed=False):
         bottom = top - 0.45 - 1.2 * (row + 1) + 0.1
         caption(axes, 0.3, bottom + 0.55, name, size=9.5)
         for column, picture in enumerate(drawn):
-            place(axes, picture, 1.3 + 1.14 * column, bottom, 1.1, box=boxes[chosen[column]] if boxed else None)
+            place(
+                axes,
+                picture,
+                1.3 + 1.14 * column,
+                bottom,
+                1.1,
+                box=boxes[chosen[column]] if boxed else None,
+            )
     axes.set(xlim=(0, 8.2), ylim=(0, top))
     return figure
 
@@ -259,9 +334,9 @@ figure = rows_of(
 )
 show(
     figure,
-    "Two rows of six pictures. Above, six drawings: two circles, two squares, two triangles. Below, their saliency as "
-    "heat over the gray drawing: grainy dots, most of them on the shape and close to its edges, and single dots "
-    "elsewhere.",
+    "Two rows of six pictures. Above, six drawings: two circles, two squares, two "
+    "triangles. Below, their saliency as heat over the gray drawing: grainy dots, "
+    "most of them on the shape and close to its edges, and single dots elsewhere.",
 )
 
 # %% [markdown]
@@ -280,7 +355,12 @@ show(
 # ReLU under each of the three rules? Write three lists of four numbers.
 
 # %%
-guess("10-three-rules", ordinary=[0, -4, 6, 0], deconvnet=[5, 0, 6, 0], guided=[0, 0, 6, 0])
+guess(
+    "10-three-rules",
+    ordinary=[0, -4, 6, 0],
+    deconvnet=[5, 0, 6, 0],
+    guided=[0, 0, 6, 0],
+)
 
 # %%
 rules = {
@@ -293,11 +373,22 @@ for name, rule in rules.items():
     values = torch.tensor([-1.0, 2.0, 3.0, -2.0], requires_grad=True)
     with relu.register_full_backward_hook(rule):
         out = relu(values)
-        (gradient,) = torch.autograd.grad(out, values, grad_outputs=torch.tensor([5.0, -4.0, 6.0, -7.0]))
+        (gradient,) = torch.autograd.grad(
+            out, values, grad_outputs=torch.tensor([5.0, -4.0, 6.0, -7.0])
+        )
     left[name] = gradient.tolist()
     print(f"{name:10}", left[name])
-compare("10-three-rules", ordinary=left["ordinary"], deconvnet=left["deconvnet"], guided=left["guided"])
-assert left == {"ordinary": [0, -4, 6, 0], "deconvnet": [5, 0, 6, 0], "guided": [0, 0, 6, 0]}
+compare(
+    "10-three-rules",
+    ordinary=left["ordinary"],
+    deconvnet=left["deconvnet"],
+    guided=left["guided"],
+)
+assert left == {
+    "ordinary": [0, -4, 6, 0],
+    "deconvnet": [5, 0, 6, 0],
+    "guided": [0, 0, 6, 0],
+}
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.0)
@@ -313,16 +404,34 @@ for row, (name, numbers, colour) in enumerate(table):
     caption(axes, 0.4, height, name)
     for column, value in enumerate(numbers):
         centre = 3.6 + 1.1 * column
-        fill = "#f6e3d3" if row > 1 and value else "#e4ecf7" if row == 0 and value > 0 else "none"
-        axes.add_patch(plt.Rectangle((centre - 0.45, height - 0.2), 0.9, 0.4, facecolor=fill, edgecolor=QUIET))
-        caption(axes, centre, height, f"{value:g}", align="center", colour=colour if value else QUIET)
+        fill = (
+            "#f6e3d3"
+            if row > 1 and value
+            else "#e4ecf7"
+            if row == 0 and value > 0
+            else "none"
+        )
+        axes.add_patch(
+            plt.Rectangle(
+                (centre - 0.45, height - 0.2), 0.9, 0.4, facecolor=fill, edgecolor=QUIET
+            )
+        )
+        caption(
+            axes,
+            centre,
+            height,
+            f"{value:g}",
+            align="center",
+            colour=colour if value else QUIET,
+        )
 axes.plot([0.4, 7.4], [1.78, 1.78], color=QUIET, linewidth=1, linestyle="--")
 show(
     figure,
-    "A table with four columns, one for each entry. Input of the ReLU: -1, 2, 3, -2. Gradient that arrives at its "
-    "output: 5, -4, 6, -7. Below a line, the gradient that leaves it: by the ordinary rule, where the input is positive, "
-    "0, -4, 6, 0. By the deconvnet rule, where the gradient is positive, 5, 0, 6, 0. Guided, where both are positive, "
-    "0, 0, 6, 0.",
+    "A table with four columns, one for each entry. Input of the ReLU: -1, 2, 3, -2. "
+    "Gradient that arrives at its output: 5, -4, 6, -7. Below a line, the gradient "
+    "that leaves it: by the ordinary rule, where the input is positive, 0, -4, 6, 0. "
+    "By the deconvnet rule, where the gradient is positive, 5, 0, 6, 0. Guided, where "
+    "both are positive, 0, 0, 6, 0.",
 )
 
 # %% [markdown] explains="10-three-rules"
@@ -333,7 +442,9 @@ show(
 
 # %% exercise="10-guided-backprop"
 def guided_backprop(model, x, cls):
-    """The gradient of logit cls with respect to x, with negative gradients behind every ReLU replaced by 0."""
+    """The gradient of logit cls with respect to x, with negative gradients behind
+    every ReLU replaced by 0.
+    """
 
     ### BEGIN SOLUTION
     def clamp(module, grad_input, grad_output):
@@ -376,7 +487,9 @@ class Guided(nn.Module):
 
 
 def guided_copy(model, kind=nn.ReLU):
-    """A copy of the model in which each module of this kind clamps the gradient that arrives."""
+    """A copy of the model in which each module of this kind clamps the gradient that
+    arrives.
+    """
     model = copy.deepcopy(model)
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
@@ -393,7 +506,10 @@ some = drawings[:3]
 assert torch.allclose(guided_copy(net)(some), net(some), atol=1e-4)
 by_function = guided_gradients(net, some, torch.full((3,), 2, device=device))
 plain = input_gradients(net, some, torch.full((3,), 2, device=device))
-print(f"share of entries that differ from the ordinary gradient: {(by_function != plain).float().mean():.0%}")
+print(
+    "share of entries that differ from the ordinary gradient: "
+    f"{(by_function != plain).float().mean():.0%}"
+)
 assert (by_function != plain).float().mean() > 0.9
 
 try:
@@ -401,7 +517,10 @@ try:
 except NotImplementedError:
     print("Solve 10-guided-backprop, then run this cell again.")
 else:
-    print("largest difference between hooks and function:", (by_hooks - by_function).abs().max().item())
+    print(
+        "largest difference between hooks and function:",
+        (by_hooks - by_function).abs().max().item(),
+    )
     assert torch.allclose(by_hooks, by_function, atol=1e-4)
 
 # %% tags=["figure"]
@@ -417,8 +536,9 @@ figure = rows_of(
 )
 show(
     figure,
-    "Three rows of six pictures: the drawings, their saliency, and guided backprop as heat. The heat of guided backprop "
-    "is less scattered than that of the saliency, and follows the shapes and their outlines more clearly.",
+    "Three rows of six pictures: the drawings, their saliency, and guided backprop as "
+    "heat. The heat of guided backprop is less scattered than that of the saliency, "
+    "and follows the shapes and their outlines more clearly.",
 )
 
 # %% [markdown]
@@ -447,12 +567,24 @@ guess("10-relu6", hooks=0, result="plain gradient")
 hooked = [module for module in photo_net.modules() if isinstance(module, nn.ReLU)]
 image, first_class = torch.rand(1, 3, 64, 64), torch.tensor([0])
 plain = input_gradients(photo_net, image, first_class)
-asked = guided_gradients(photo_net, image, first_class)  # looks for nn.ReLU, as the exercise does
+# looks for nn.ReLU, as the exercise does
+asked = guided_gradients(photo_net, image, first_class)
 meant = guided_gradients(photo_net, image, first_class, nn.ReLU6)
-print("hooks:", len(hooked), "  equal to the plain gradient:", torch.equal(asked, plain))
+print(
+    "hooks:", len(hooked), "  equal to the plain gradient:", torch.equal(asked, plain)
+)
 print("with nn.ReLU6, equal to the plain gradient:", torch.equal(meant, plain))
-compare("10-relu6", hooks=len(hooked), result="plain gradient" if torch.equal(asked, plain) else "zeros")
-assert not hooked and torch.equal(asked, plain) and plain.abs().max() > 0 and not torch.equal(meant, plain)
+compare(
+    "10-relu6",
+    hooks=len(hooked),
+    result="plain gradient" if torch.equal(asked, plain) else "zeros",
+)
+assert (
+    not hooked
+    and torch.equal(asked, plain)
+    and plain.abs().max() > 0
+    and not torch.equal(meant, plain)
+)
 
 # %% [markdown] explains="10-relu6"
 # No hook, no error, and bit for bit the plain gradient. It looks like an explanation, and nobody tells you that it is
@@ -481,13 +613,28 @@ place(axes, as_picture(drawings[number]), 0.25, 1.2, 1.2)
 caption(axes, 0.85, 1.0, "x", align="center")
 for position, k in enumerate(best):
     bottom = 2.1 - 0.95 * position
-    axes.imshow(values[k].cpu().numpy(), cmap="gray", extent=(2.45, 3.25, bottom, bottom + 0.8), aspect="auto")
-    caption(axes, 3.35, bottom + 0.4, f"· {weights[k].item() * 256:.1f} / 256", size=9, colour=BACKWARD)
+    axes.imshow(
+        values[k].cpu().numpy(),
+        cmap="gray",
+        extent=(2.45, 3.25, bottom, bottom + 0.8),
+        aspect="auto",
+    )
+    caption(
+        axes,
+        3.35,
+        bottom + 0.4,
+        f"· {weights[k].item() * 256:.1f} / 256",
+        size=9,
+        colour=BACKWARD,
+    )
     arrow(axes, (4.15, bottom + 0.4), (4.62, 1.8 + 0.12 * (1 - position)))
 caption(axes, 2.3, 1.6, "A", align="center", size=12)
 node(axes, 4.95, 1.8, "sum", width=0.6, note="of all 64")
 node(axes, 5.95, 1.8, "ReLU", width=0.65)
-picture = heat_over(drawings[number], F.interpolate(heat[None, None], size=(64, 64), mode="bilinear")[0, 0])
+picture = heat_over(
+    drawings[number],
+    F.interpolate(heat[None, None], size=(64, 64), mode="bilinear")[0, 0],
+)
 place(axes, picture, 6.7, 1.2, 1.2)
 caption(axes, 7.3, 1.0, "Grad-CAM", align="center")
 arrow(axes, (1.5, 1.8), (2.15, 1.8))
@@ -498,10 +645,12 @@ caption(axes, 4.75, 0.35, "over the positions of the map", colour=BACKWARD, size
 axes.set(xlim=(0, 8.2), ylim=(0, 3.0))
 show(
     figure,
-    f"The drawing of the triangle goes through the net up to the maps A of the last block. Three of its 64 maps are shown, "
-    f"numbers {best}, each with its weight, the mean of d logit / dA over the positions of the map: "
+    "The drawing of the triangle goes through the net up to the maps A of the last "
+    f"block. Three of its 64 maps are shown, numbers {best}, each with its weight, the "
+    "mean of d logit / dA over the positions of the map: "
     + ", ".join(f"{weights[k].item() * 256:.1f} / 256" for k in best)
-    + ". The sum of all 64 maps times their weights goes through a ReLU. The result, Grad-CAM, is drawn over the drawing: a "
+    + ". The sum of all 64 maps times their weights goes through a ReLU. The result, "
+    "Grad-CAM, is drawn over the drawing: a "
     "coarse spot of heat on the triangle in the middle.",
 )
 
@@ -538,19 +687,28 @@ with layer.register_forward_hook(lambda module, args, output: found.update(A=out
 found["autograd.grad"] = torch.autograd.grad(logit, found["A"])[0]
 count_grads("autograd.grad")
 
-with layer.register_forward_hook(lambda module, args, output: output.retain_grad() or found.update(kept=output)):
+with layer.register_forward_hook(
+    lambda module, args, output: output.retain_grad() or found.update(kept=output)
+):
     net(x)[:, cls].sum().backward()
 found["retain_grad"] = found["kept"].grad
 count_grads("retain_grad")
 
-with layer.register_full_backward_hook(lambda module, gi, go: found.update({"full hook": go[0].clone()})):
+with layer.register_full_backward_hook(
+    lambda module, gi, go: found.update({"full hook": go[0].clone()})
+):
     net(x)[:, cls].sum().backward()
 count_grads("full hook")
 
-with contextlib.ExitStack() as stack:  # takes off both hooks, that of the layer and that of its output
+# takes off both hooks, that of the layer and that of its output
+with contextlib.ExitStack() as stack:
 
     def watch(module, args, output):
-        stack.enter_context(output.register_hook(lambda grad: found.update({"tensor hook": grad.clone()})))
+        stack.enter_context(
+            output.register_hook(
+                lambda grad: found.update({"tensor hook": grad.clone()})
+            )
+        )
 
     stack.enter_context(layer.register_forward_hook(watch))
     net(x)[:, cls].sum().backward()
@@ -588,18 +746,29 @@ guess("10-by-hand", for_all_drawings=True, at_all_positions=True)
 gradient = found["autograd.grad"]  # [2 drawings, 64 maps, 16, 16]
 by_hand = net.fc.weight[cls].detach() / (16 * 16)
 alpha = gradient.mean((2, 3))
-print("256 times the gradient at map 0; a row for each of two drawings, a column for each of three positions:")
+print(
+    "256 times the gradient at map 0; a row for each of two drawings, a column for "
+    "each of three positions:"
+)
 print(256 * gradient[:, 0, 0, :3])
 print(f"fc.weight[cls, 0] = {net.fc.weight[cls, 0].item():.4f}")
-print("largest difference between the mean gradients of all maps and fc.weight[cls] / 256:", end=" ")
+print(
+    "largest difference between the mean gradients of all maps and fc.weight[cls] / "
+    "256:",
+    end=" ",
+)
 print(f"{(alpha - by_hand).abs().max().item():.1e}")
 compare(
     "10-by-hand",
     for_all_drawings=torch.allclose(gradient[0], gradient[1], atol=1e-7),
-    at_all_positions=torch.allclose(gradient, gradient[:, :, :1, :1].expand_as(gradient), atol=1e-7),
+    at_all_positions=torch.allclose(
+        gradient, gradient[:, :, :1, :1].expand_as(gradient), atol=1e-7
+    ),
 )
 assert torch.allclose(alpha, by_hand.expand(2, -1), atol=1e-7)
-assert torch.allclose(found["autograd.grad"], by_hand[:, None, None].expand(2, -1, 16, 16), atol=1e-7)
+assert torch.allclose(
+    found["autograd.grad"], by_hand[:, None, None].expand(2, -1, 16, 16), atol=1e-7
+)
 
 # %% [markdown] explains="10-by-hand"
 # Yes to both. The derivative of the logit of class c with respect to each entry of map k is `fc.weight[c, k] / (h * w)`.
@@ -633,22 +802,36 @@ def grad_cam(model, layer, x, cls):
 
 # %% tags=["figure"]
 def cams_of(model, images, classes):
-    """Grad-CAM of the last maps of our nets, which needs no hook: they have two parts, and we call both."""
+    """Grad-CAM of the last maps of our nets, which needs no hook: they have two
+    parts, and we call both.
+    """
     maps = model.features(images)
-    (gradient,) = torch.autograd.grad(model.fc(maps.mean((2, 3))).gather(1, classes[:, None]).sum(), maps)
+    (gradient,) = torch.autograd.grad(
+        model.fc(maps.mean((2, 3))).gather(1, classes[:, None]).sum(), maps
+    )
     return (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu().detach()
 
 
 def enlarge(maps, size=(64, 64)):
     """Heat maps [B, h, w] at the size of the images."""
-    return F.interpolate(maps[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    return F.interpolate(
+        maps[:, None], size=size, mode="bilinear", align_corners=False
+    )[:, 0]
 
 
 shown = [8, 2, 13]
-by_class = [enlarge(cams_of(net, drawings[shown], torch.full_like(labels[shown], c))) for c in range(3)]
-tops = torch.stack([heat.amax((1, 2)) for heat in by_class]).amax(0).tolist()  # the largest value in each row
+by_class = [
+    enlarge(cams_of(net, drawings[shown], torch.full_like(labels[shown], c)))
+    for c in range(3)
+]
+# the largest value in each row
+tops = torch.stack([heat.amax((1, 2)) for heat in by_class]).amax(0).tolist()
 assert labels[shown].tolist() == [0, 1, 2] == logits[shown].argmax(1).tolist()
-assert torch.stack([heat.amax((1, 2)) for heat in by_class]).argmax(0).tolist() == [0, 1, 2]
+assert torch.stack([heat.amax((1, 2)) for heat in by_class]).argmax(0).tolist() == [
+    0,
+    1,
+    2,
+]
 
 figure, axes = card(8.2, 5.3)
 for column, name in enumerate(("drawing", *(f"heat for {name}" for name in CLASSES))):
@@ -657,13 +840,21 @@ for row, k in enumerate(shown):
     bottom = 3.35 - 1.62 * row
     place(axes, as_picture(drawings[k]), 0.55, bottom, 1.5)
     for c in range(3):
-        place(axes, heat_over(drawings[k], by_class[c][row], tops[row]), 2.4 + 1.85 * c, bottom, 1.5, box=boxes[k])
+        place(
+            axes,
+            heat_over(drawings[k], by_class[c][row], tops[row]),
+            2.4 + 1.85 * c,
+            bottom,
+            1.5,
+            box=boxes[k],
+        )
 axes.set(xlim=(0, 8.2), ylim=(0, 5.3))
 show(
     figure,
-    "Three drawings, a circle, a square and a triangle, and Grad-CAM for each of the three classes as heat over the gray "
-    "drawing, with the box of the shape drawn in white. The heat for the drawing's own class is the strongest in its row "
-    "and lies on and around the shape. The heat for the other classes is weaker.",
+    "Three drawings, a circle, a square and a triangle, and Grad-CAM for each of the "
+    "three classes as heat over the gray drawing, with the box of the shape drawn in "
+    "white. The heat for the drawing's own class is the strongest in its row and lies "
+    "on and around the shape. The heat for the other classes is weaker.",
 )
 
 # %% [markdown]
@@ -676,7 +867,9 @@ show(
 
 # %% tags=["figure"]
 def occlusion(model, x, classes, gray, parts=3.5, overlap=1.6):
-    """How much the logits of some classes fall when a gray square hides a place: [classes, H, W]. Rises count as 0."""
+    """How much the logits of some classes fall when a gray square hides a place:
+    [classes, H, W]. Rises count as 0.
+    """
     side = int(x.shape[2] / parts)
     falls, seen_by = torch.zeros(len(classes), *x.shape[2:]), torch.zeros(x.shape[2:])
     with torch.no_grad():
@@ -694,36 +887,55 @@ def occlusion(model, x, classes, gray, parts=3.5, overlap=1.6):
 def share_on_left(heat):
     """The share of the heat that is on the left half."""
     half = heat.shape[-1] // 2
-    return (heat[..., :half].sum() / (heat[..., :half].sum() + heat[..., -half:].sum())).item()
+    return (
+        heat[..., :half].sum() / (heat[..., :half].sum() + heat[..., -half:].sum())
+    ).item()
 
 
 seen = pictures()
 print(seen.note)
-eye = seen.net.to(device).requires_grad_(False)  # gradients of parameters are not needed, and cost time
+# gradients of parameters are not needed, and cost time
+eye = seen.net.to(device).requires_grad_(False)
 eye.get_submodule(seen.layers[-1]).requires_grad_(True)  # but the maps need a graph
 both = seen.collages[0]
-x, asked = seen.prepare(both.image[None]).to(device), torch.tensor([both.left, both.right], device=device)
+x, asked = (
+    seen.prepare(both.image[None]).to(device),
+    torch.tensor([both.left, both.right], device=device),
+)
 hidden = occlusion(eye, x, asked, seen.prepare(torch.tensor(0.5)).item())
 rows, on_left = [], {}
 for row, c in enumerate(asked):
     heats = {
         "Grad-CAM": enlarge(cams_of(eye, x, c[None]), both.image.shape[1:])[0].cpu(),
-        "guided backprop": guided_gradients(eye, x, c[None], seen.relu)[0].abs().amax(0).cpu(),
+        "guided backprop": guided_gradients(eye, x, c[None], seen.relu)[0]
+        .abs()
+        .amax(0)
+        .cpu(),
         "occlusion": hidden[row],
     }
     name = seen.class_name(c.item())
     on_left[name] = {method: share_on_left(heat) for method, heat in heats.items()}
-    captions = [f"{method}: {share:.0%} left" for method, share in on_left[name].items()]
+    captions = [
+        f"{method}: {share:.0%} left" for method, share in on_left[name].items()
+    ]
     shown_heat = [heat_over(both.image, heat) for heat in heats.values()]
-    rows.append((name, [("collage", as_picture(both.image)), *zip(captions, shown_heat)]))
+    rows.append(
+        (name, [("collage", as_picture(both.image)), *zip(captions, shown_heat)])
+    )
 one, other = on_left.values()
 if seen.photographs:
-    assert one["Grad-CAM"] > 0.9 and other["Grad-CAM"] < 0.1 and one["occlusion"] > 0.8 and other["occlusion"] < 0.05
+    assert (
+        one["Grad-CAM"] > 0.9
+        and other["Grad-CAM"] < 0.1
+        and one["occlusion"] > 0.8
+        and other["occlusion"] < 0.05
+    )
     assert 0.6 < one["guided backprop"] < 0.75 and 0.4 < other["guided backprop"] < 0.6
 show(
     picture_rows(
         rows,
-        title="Two classes of one collage, and the share of the heat on the left half; each map on its own scale",
+        title="Two classes of one collage, and the share of the heat on the left half; "
+        "each map on its own scale",
         label=0.95,
     ),
     "Two rows, each with a collage of two pictures and three heat maps over it. "
@@ -751,9 +963,14 @@ guess("10-class-blind", larger="saliency")
 
 # %%
 def correlation(first, second):
-    """The correlation of two heat maps over their pixels, averaged over all drawings."""
+    """The correlation of two heat maps over their pixels, averaged over all
+    drawings.
+    """
     first, second = first.flatten(1), second.flatten(1)
-    first, second = first - first.mean(1, keepdim=True), second - second.mean(1, keepdim=True)
+    first, second = (
+        first - first.mean(1, keepdim=True),
+        second - second.mean(1, keepdim=True),
+    )
     return F.cosine_similarity(first, second).mean().item()
 
 
@@ -793,7 +1010,10 @@ print("default:                  ", blocks.flatten().tolist())
 smooth = F.interpolate(two, size=(1, 4), mode="bilinear", align_corners=False)
 print("bilinear:                 ", smooth.flatten().tolist())
 aligned = F.interpolate(two, size=(1, 4), mode="bilinear", align_corners=True)
-print("bilinear, aligned corners:", [round(value, 2) for value in aligned.flatten().tolist()])
+print(
+    "bilinear, aligned corners:",
+    [round(value, 2) for value in aligned.flatten().tolist()],
+)
 compare("10-enlarge", default=blocks.flatten(), bilinear=smooth.flatten())
 assert blocks.flatten().tolist() == [0, 0, 8, 8]
 assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
@@ -821,22 +1041,33 @@ def guided_grad_cam(model, layer, x, cls):
     ### BEGIN SOLUTION
     def heat():
         kept = {}
-        with layer.register_forward_hook(lambda module, args, output: kept.update(maps=output)):
+        with layer.register_forward_hook(
+            lambda module, args, output: kept.update(maps=output)
+        ):
             logits = model(x)
         (gradient,) = torch.autograd.grad(logits[:, cls].sum(), kept["maps"])
-        return (gradient.mean((2, 3), keepdim=True) * kept["maps"]).sum(1, keepdim=True).relu().detach()
+        return (
+            (gradient.mean((2, 3), keepdim=True) * kept["maps"])
+            .sum(1, keepdim=True)
+            .relu()
+            .detach()
+        )
 
     def guided():
         own = x.detach().clone().requires_grad_()
         with contextlib.ExitStack() as stack:
             for module in model.modules():
                 if isinstance(module, nn.ReLU):
-                    hook = module.register_full_backward_hook(lambda module, gi, go: (gi[0].clamp(min=0),))
+                    hook = module.register_full_backward_hook(
+                        lambda module, gi, go: (gi[0].clamp(min=0),)
+                    )
                     stack.enter_context(hook)
             (gradient,) = torch.autograd.grad(model(own)[:, cls].sum(), own)
         return gradient
 
-    return guided() * F.interpolate(heat(), size=x.shape[2:], mode="bilinear", align_corners=False)
+    return guided() * F.interpolate(
+        heat(), size=x.shape[2:], mode="bilinear", align_corners=False
+    )
     ### END SOLUTION
 
 
@@ -868,17 +1099,27 @@ for row, k in enumerate(shown):
     place(axes, as_picture(drawings[k]), 0.2, bottom, 1.5, box=boxes[k])
     for column, heat in enumerate(methods.values()):
         peak = peak_of(heat[k])
-        place(axes, heat_over(drawings[k], heat[k]), 1.77 + 1.57 * column, bottom, 1.5, box=boxes[k], peak=peak)
+        place(
+            axes,
+            heat_over(drawings[k], heat[k]),
+            1.77 + 1.57 * column,
+            bottom,
+            1.5,
+            box=boxes[k],
+            peak=peak,
+        )
         x0, y0, x1, y1 = boxes[k].tolist()
         inside.append(x0 <= peak[1] < x1 and y0 <= peak[0] < y1)
 axes.set(xlim=(0, 8.2), ylim=(0, 5.15))
 assert all(inside)
 show(
     figure,
-    "Three rows, for a circle, a square and a triangle. Each shows the drawing, saliency, guided backprop, Grad-CAM and "
-    "guided Grad-CAM as heat over the gray drawing, with the box of the shape in white and a blue cross at the largest "
-    "value. Saliency is grainy, guided backprop shows outlines, Grad-CAM is a coarse smooth spot, and guided Grad-CAM "
-    "shows outlines only where Grad-CAM is hot. All crosses are inside their boxes.",
+    "Three rows, for a circle, a square and a triangle. Each shows the drawing, "
+    "saliency, guided backprop, Grad-CAM and guided Grad-CAM as heat over the gray "
+    "drawing, with the box of the shape in white and a blue cross at the largest "
+    "value. Saliency is grainy, guided backprop shows outlines, Grad-CAM is a coarse "
+    "smooth spot, and guided Grad-CAM shows outlines only where Grad-CAM is hot. All "
+    "crosses are inside their boxes.",
 )
 
 # %% [markdown]
@@ -917,9 +1158,13 @@ assert torch.zeros(1, 12).argmax(1) == 0
 
 # %% exercise="10-pointing-game"
 def pointing_game(cam, boxes, size):
-    """The share of heat maps [B, h, w] whose largest pixel, at the size of the image, is in the box."""
+    """The share of heat maps [B, h, w] whose largest pixel, at the size of the
+    image, is in the box.
+    """
     ### BEGIN SOLUTION
-    large = F.interpolate(cam[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    large = F.interpolate(
+        cam[:, None], size=size, mode="bilinear", align_corners=False
+    )[:, 0]
     top, place = large.flatten(1).max(1).values, large.flatten(1).argmax(1)
     y, x = place // size[1], place % size[1]
     x0, y0, x1, y1 = boxes.T
@@ -943,7 +1188,9 @@ guess("10-pointing", last="Grad-CAM", better_than_chance=True)
 
 # %%
 def share_of_hits(heat):
-    """The share of heat maps at the size of the drawings whose largest pixel is in the box."""
+    """The share of heat maps at the size of the drawings whose largest pixel is in
+    the box.
+    """
     hits = 0
     for one, (x0, y0, x1, y1) in zip(heat, boxes.tolist()):
         y, x = peak_of(one)
@@ -957,10 +1204,20 @@ scores = {name: share_of_hits(heat) for name, heat in methods.items()}
 print(f"chance {chance:.2f}")
 for name, value in scores.items():
     print(f"{name:16} {value:.2f}")
-compare("10-pointing", last=min(scores, key=scores.get), better_than_chance=min(scores.values()) > chance)
+compare(
+    "10-pointing",
+    last=min(scores, key=scores.get),
+    better_than_chance=min(scores.values()) > chance,
+)
 assert chance < 0.1 and 0.7 < scores["Grad-CAM"] < 0.85
-assert 0.88 < scores["saliency"] < scores["guided backprop"] and scores["guided backprop"] > 0.95
-assert scores["guided Grad-CAM"] > 0.95 and min(scores.values()) == scores["Grad-CAM"] > 5 * chance
+assert (
+    0.88 < scores["saliency"] < scores["guided backprop"]
+    and scores["guided backprop"] > 0.95
+)
+assert (
+    scores["guided Grad-CAM"] > 0.95
+    and min(scores.values()) == scores["Grad-CAM"] > 5 * chance
+)
 
 # %% [markdown] explains="10-pointing"
 # All four are far better than chance. Guided backprop points into the box every time, or nearly so. Grad-CAM comes last.
@@ -987,7 +1244,12 @@ untrained = ShapesNet().to(device).eval()
 def play(model, classes):
     sharp = guided_gradients(model, drawings, classes)
     spot = enlarge(cams_of(model, drawings, classes))
-    heats = (saliency_of(model, classes), sharp.abs().amax(1), spot, (sharp * spot[:, None]).abs().amax(1))
+    heats = (
+        saliency_of(model, classes),
+        sharp.abs().amax(1),
+        spot,
+        (sharp * spot[:, None]).abs().amax(1),
+    )
     return dict(zip(methods, map(share_of_hits, heats)))
 
 
@@ -995,7 +1257,10 @@ other, blank = play(net, next_class), play(untrained, labels)
 print(f"{'':16} right class  other class  untrained")
 for name in methods:
     print(f"{name:16} {scores[name]:11.2f} {other[name]:12.2f} {blank[name]:10.2f}")
-what = {name: "falls" if max(other[name], blank[name]) < scores[name] / 2 else "stays" for name in methods}
+what = {
+    name: "falls" if max(other[name], blank[name]) < scores[name] / 2 else "stays"
+    for name in methods
+}
 compare("10-sanity", guided_backprop=what["guided backprop"], grad_cam=what["Grad-CAM"])
 empty = (cams_of(untrained, drawings, labels).amax((1, 2)) == 0).float().mean()
 print(f"Grad-CAM of the untrained net is 0 everywhere for {empty:.0%} of the drawings")
@@ -1003,35 +1268,62 @@ assert other["guided backprop"] > 0.9 and blank["guided backprop"] > 0.8
 assert other["saliency"] > 0.85 and blank["saliency"] < 0.5
 assert other["guided Grad-CAM"] > 0.65 and blank["guided Grad-CAM"] < 0.3
 assert empty > 0.5
-assert other["Grad-CAM"] < scores["Grad-CAM"] / 2 and blank["Grad-CAM"] < scores["Grad-CAM"] / 2
+assert (
+    other["Grad-CAM"] < scores["Grad-CAM"] / 2
+    and blank["Grad-CAM"] < scores["Grad-CAM"] / 2
+)
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
-caption(axes, 0.4, 3.05, f"Pointing game on {len(drawings)} drawings: share of hits", size=11)
-bars = (("right class", scores, FORWARD), ("another class", other, "#9fc0e6"), ("untrained net", blank, QUIET))
+caption(
+    axes,
+    0.4,
+    3.05,
+    f"Pointing game on {len(drawings)} drawings: share of hits",
+    size=11,
+)
+bars = (
+    ("right class", scores, FORWARD),
+    ("another class", other, "#9fc0e6"),
+    ("untrained net", blank, QUIET),
+)
 axes.plot([0.95, 7.8], [0.75, 0.75], color=QUIET, linewidth=0.6)
 for level in (0, 0.5, 1):
     axes.plot([0.9, 0.98], [0.75 + 1.7 * level] * 2, color=QUIET, linewidth=0.8)
-    caption(axes, 0.85, 0.75 + 1.7 * level, f"{level:.0%}", align="right", size=8.5, colour=QUIET)
+    caption(
+        axes,
+        0.85,
+        0.75 + 1.7 * level,
+        f"{level:.0%}",
+        align="right",
+        size=8.5,
+        colour=QUIET,
+    )
 for group, name in enumerate(methods):
     for position, (_, values, colour) in enumerate(bars):
         centre = 1.3 + 1.75 * group + 0.42 * position
         axes.bar(centre, 1.7 * values[name], bottom=0.75, width=0.36, color=colour)
-        label = 0.75 + 1.7 * max(values[name], chance if values[name] < 0.12 else 0) + 0.1
+        label = (
+            0.75 + 1.7 * max(values[name], chance if values[name] < 0.12 else 0) + 0.1
+        )
         caption(axes, centre, label, f"{values[name]:.2f}", align="center", size=8)
     caption(axes, 1.72 + 1.75 * group, 0.57, name, align="center", size=9.5)
-axes.plot([0.95, 7.85], [0.75 + 1.7 * chance] * 2, color=INK, linewidth=1, linestyle="--")
+axes.plot(
+    [0.95, 7.85], [0.75 + 1.7 * chance] * 2, color=INK, linewidth=1, linestyle="--"
+)
 caption(axes, 0.85, 0.75 + 1.7 * chance + 0.02, "chance", size=8, align="right")
 for position, (name, _, colour) in enumerate(bars):
-    axes.add_patch(plt.Rectangle((1.2 + 2.2 * position, 0.16), 0.16, 0.16, facecolor=colour))
+    axes.add_patch(
+        plt.Rectangle((1.2 + 2.2 * position, 0.16), 0.16, 0.16, facecolor=colour)
+    )
     caption(axes, 1.45 + 2.2 * position, 0.24, name, size=9)
 axes.set(xlim=(0, 8.2), ylim=(0, 3.3))
 show(
     figure,
     "Bar chart of the share of hits. "
     + " ".join(
-        f"{name}: {scores[name]:.2f} for the right class, {other[name]:.2f} for another class, {blank[name]:.2f} with an "
-        "untrained net."
+        f"{name}: {scores[name]:.2f} for the right class, {other[name]:.2f} for "
+        f"another class, {blank[name]:.2f} with an untrained net."
         for name in methods
     )
     + f" A dashed line marks chance, {chance:.2f}.",
@@ -1056,13 +1348,30 @@ show(
 distances = []
 for one, (x0, y0, x1, y1) in zip(cam_heat, boxes.tolist()):
     y, across = peak_of(one)
-    distances.append(max(x0 - across, across - (x1 - 1), y0 - y, y - (y1 - 1)))  # 0 or less: inside
+    # 0 or less: inside
+    distances.append(max(x0 - across, across - (x1 - 1), y0 - y, y - (y1 - 1)))
 missed = [distance for distance in distances if distance > 0]
-print(len(missed), "misses;", sum(distance <= 4 for distance in missed), "of them by 4 pixels or less")
-assert len(missed) == 100 - round(100 * scores["Grad-CAM"]) and sum(d <= 4 for d in missed) > 0.85 * len(missed)
+print(
+    len(missed),
+    "misses;",
+    sum(distance <= 4 for distance in missed),
+    "of them by 4 pixels or less",
+)
+assert len(missed) == 100 - round(100 * scores["Grad-CAM"]) and sum(
+    d <= 4 for d in missed
+) > 0.85 * len(missed)
 pixels = drawings[:1].clone().requires_grad_()
-reached = torch.autograd.grad(net.features(pixels)[0, :, 8, 8].sum(), pixels)[0].abs().sum((0, 1, 2)) > 0
-print("width of what one position sees:", reached.nonzero().max().item() - reached.nonzero().min().item() + 1, "pixels")
+reached = (
+    torch.autograd.grad(net.features(pixels)[0, :, 8, 8].sum(), pixels)[0]
+    .abs()
+    .sum((0, 1, 2))
+    > 0
+)
+print(
+    "width of what one position sees:",
+    reached.nonzero().max().item() - reached.nonzero().min().item() + 1,
+    "pixels",
+)
 assert reached.nonzero().max() - reached.nonzero().min() + 1 > 12
 
 # %% [markdown]
@@ -1080,7 +1389,10 @@ try:
 except NotImplementedError:
     print("Solve 10-grad-cam and 10-pointing-game, then run this cell again.")
 else:
-    print(f"your Grad-CAM, scored by your pointing game: {score:.2f}   ours: {scores['Grad-CAM']:.2f}")
+    print(
+        f"your Grad-CAM, scored by your pointing game: {score:.2f}   ours: "
+        f"{scores['Grad-CAM']:.2f}"
+    )
     assert abs(score - scores["Grad-CAM"]) * len(drawings) < 1.5
 
 # %% [markdown]
@@ -1099,7 +1411,9 @@ guess("10-always-there", share=0.5)
 
 # %%
 def hits_of(method):
-    """For each collage and each of its two classes, whether the map's largest pixel is on the right half."""
+    """For each collage and each of its two classes, whether the map's largest pixel
+    is on the right half.
+    """
     hits = []
     for picture in seen.collages:
         x = seen.prepare(picture.image[None]).to(device)
@@ -1116,8 +1430,12 @@ def class_blind(x, classes):
 clamped = guided_copy(eye, seen.relu)
 games = {
     "class-blind": hits_of(class_blind),
-    "guided backprop": hits_of(lambda x, classes: input_gradients(clamped, x, classes).abs().amax(1)),
-    "Grad-CAM": hits_of(lambda x, classes: enlarge(cams_of(eye, x, classes), x.shape[2:])),
+    "guided backprop": hits_of(
+        lambda x, classes: input_gradients(clamped, x, classes).abs().amax(1)
+    ),
+    "Grad-CAM": hits_of(
+        lambda x, classes: enlarge(cams_of(eye, x, classes), x.shape[2:])
+    ),
 }
 for name, hits in games.items():
     print(f"{name:16} {sum(hits):2} of {len(hits)}")
@@ -1125,7 +1443,9 @@ compare("10-always-there", share=sum(games["class-blind"]) / len(games["class-bl
 assert sum(games["class-blind"]) * 2 == len(games["class-blind"])
 if seen.photographs:
     assert [sum(hits) for hits in games.values()] == [8, 8, 16]
-    assert 2 * sum(picture.left == both.left for picture in seen.collages) == len(seen.collages)
+    assert 2 * sum(picture.left == both.left for picture in seen.collages) == len(
+        seen.collages
+    )
 
 # %% [markdown] explains="10-always-there"
 # One half: of its two questions, the same pixel answers one right. This is chance, and on the photos guided backprop, the
@@ -1141,7 +1461,9 @@ if seen.photographs:
 
 # %%
 def without_channels(x, order, count):
-    """The logits when the first n channels of `order` are 0 in the last maps, for n from 0 to count."""
+    """The logits when the first n channels of `order` are 0 in the last maps, for n
+    from 0 to count.
+    """
 
     def switch_off(module, args, output):
         copies = output.repeat(count + 1, 1, 1, 1)
@@ -1149,7 +1471,10 @@ def without_channels(x, order, count):
             copies[n, order[:n]] = 0
         return copies
 
-    with eye.get_submodule(seen.layers[-1]).register_forward_hook(switch_off), torch.no_grad():
+    with (
+        eye.get_submodule(seen.layers[-1]).register_forward_hook(switch_off),
+        torch.no_grad(),
+    ):
         return eye(x)
 
 
@@ -1161,23 +1486,45 @@ for name, picture in seen.images.items():
         answer = eye(x).argmax().item()
     strongest = (eye.fc.weight[answer] * maps.mean((1, 2))).argsort(descending=True)
     live = (maps.amax((1, 2)) > 0).nonzero()[:, 0]
-    any_live = live[torch.randperm(len(live), generator=torch.Generator().manual_seed(0)).to(device)]
-    results = [without_channels(x, order, count).softmax(1) for order in (strongest, any_live)]
-    changed = [(result.argmax(1) != answer).nonzero()[:, 0].tolist() for result in results]
-    then = seen.class_name(results[0][changed[0][0]].argmax().item()) if changed[0] else ""
+    any_live = live[
+        torch.randperm(len(live), generator=torch.Generator().manual_seed(0)).to(device)
+    ]
+    results = [
+        without_channels(x, order, count).softmax(1) for order in (strongest, any_live)
+    ]
+    changed = [
+        (result.argmax(1) != answer).nonzero()[:, 0].tolist() for result in results
+    ]
+    then = (
+        seen.class_name(results[0][changed[0][0]].argmax().item()) if changed[0] else ""
+    )
     curves[name] = (
         seen.class_name(answer),
         changed[0][0] if changed[0] else None,
         then,
         [r[:, answer].cpu() for r in results],
     )
-    print(f"{name:9} {curves[name][0]}: the strongest {curves[name][1]} off: {then};", end=" ")
-    print(f"any {count} live ones off: the answer {'changes' if changed[1] else 'stays'}")
+    print(
+        f"{name:9} {curves[name][0]}: the strongest {curves[name][1]} off: {then};",
+        end=" ",
+    )
+    print(
+        f"any {count} live ones off: the answer {'changes' if changed[1] else 'stays'}"
+    )
     assert changed[0] and not changed[1]
 if seen.photographs:
     assert [at for _, at, _, _ in curves.values()] == [24, 23, 5]
-    assert [bool(first[0] > 0.6) for *_, (first, _) in curves.values()] == [True, True, False]  # a doubt
-    assert [then for _, _, then, _ in curves.values()] == ["tabby cat", "consomme", "mortarboard"]
+    # a doubt
+    assert [bool(first[0] > 0.6) for *_, (first, _) in curves.values()] == [
+        True,
+        True,
+        False,
+    ]
+    assert [then for _, _, then, _ in curves.values()] == [
+        "tabby cat",
+        "consomme",
+        "mortarboard",
+    ]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.5)
@@ -1193,19 +1540,40 @@ for column, (answer, at, then, lines) in enumerate(curves.values()):
             linewidth=1.5,
         )
     place_of_change = edge + 2.1 * at / count
-    axes.plot([place_of_change] * 2, [0.55, 2.05], color=BACKWARD, linewidth=1, linestyle="--")
-    caption(axes, place_of_change + 0.05, 1.93, f"{at} off: {then}", size=8.5, colour=BACKWARD)
+    axes.plot(
+        [place_of_change] * 2, [0.55, 2.05], color=BACKWARD, linewidth=1, linestyle="--"
+    )
+    caption(
+        axes,
+        place_of_change + 0.05,
+        1.93,
+        f"{at} off: {then}",
+        size=8.5,
+        colour=BACKWARD,
+    )
     for level in (0, 1):
-        caption(axes, edge - 0.05, 0.55 + 1.5 * level, f"{level:.0%}", align="right", size=8, colour=QUIET)
+        caption(
+            axes,
+            edge - 0.05,
+            0.55 + 1.5 * level,
+            f"{level:.0%}",
+            align="right",
+            size=8,
+            colour=QUIET,
+        )
     caption(axes, edge, 0.4, "0", size=8, colour=QUIET)
-    caption(axes, edge + 2.1, 0.4, f"{count} channels", align="right", size=8, colour=QUIET)
+    caption(
+        axes, edge + 2.1, 0.4, f"{count} channels", align="right", size=8, colour=QUIET
+    )
 caption(axes, 0.65, 0.15, "blue: the strongest first", size=9, colour=FORWARD)
 caption(axes, 2.9, 0.15, "gray: any channels that are not dead", size=9, colour=QUIET)
 show(
     figure,
-    f"Three line plots: the probability of the answer while up to {count} channels of the last layer are switched off. With the "
-    "strongest first it falls steeply, and "
-    + "; ".join(f"{answer} becomes {then} after {at}" for answer, at, then, _ in curves.values())
+    f"Three line plots: the probability of the answer while up to {count} channels of "
+    "the last layer are switched off. With the strongest first it falls steeply, and "
+    + "; ".join(
+        f"{answer} becomes {then} after {at}" for answer, at, then, _ in curves.values()
+    )
     + ". With live channels in any order it hardly falls.",
 )
 
@@ -1220,31 +1588,52 @@ show(
 
 # %% tags=["figure"]
 def shuffled(model, prefixes, seed):
-    """A copy of the model; the weights of convolutions and linear layers under these names are in a random order."""
+    """A copy of the model; the weights of convolutions and linear layers under these
+    names are in a random order.
+    """
     model, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, module in model.named_modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)) and name.startswith(prefixes):
-                order = torch.randperm(module.weight.numel(), generator=generator).to(device)
-                module.weight.copy_(module.weight.flatten()[order].view_as(module.weight))
+                order = torch.randperm(module.weight.numel(), generator=generator).to(
+                    device
+                )
+                module.weight.copy_(
+                    module.weight.flatten()[order].view_as(module.weight)
+                )
     return model
 
 
 if seen.photographs:
     late_blocks = tuple(f"features.blocks.{k}." for k in (12, 13, 14, 15))
-    stages = {"fc": ("fc",), "and the last 4 blocks": ("fc", "features.head", *late_blocks), "all": ("",)}
+    stages = {
+        "fc": ("fc",),
+        "and the last 4 blocks": ("fc", "features.head", *late_blocks),
+        "all": ("",),
+    }
 else:
-    stages = {"fc": ("fc",), "and the last 2 blocks": ("fc", "features.5", "features.4"), "all": ("",)}
+    stages = {
+        "fc": ("fc",),
+        "and the last 2 blocks": ("fc", "features.5", "features.4"),
+        "all": ("",),
+    }
 x, c = seen.prepare(both.image[None]).to(device), asked[:1]
 
 
 def explain(model):
-    """Both maps, in one pass. The clamps lie before the last maps, so that Grad-CAM is what it always is."""
+    """Both maps, in one pass. The clamps lie before the last maps, so that Grad-CAM
+    is what it always is.
+    """
     image = x.clone().requires_grad_()
     maps = model.features(image)
-    at_maps, at_image = torch.autograd.grad(model.fc(maps.mean((2, 3)))[0, c].sum(), (maps, image))
+    at_maps, at_image = torch.autograd.grad(
+        model.fc(maps.mean((2, 3)))[0, c].sum(), (maps, image)
+    )
     cam = (at_maps.mean((2, 3), keepdim=True) * maps).sum(1).relu().detach()
-    return {"Grad-CAM": cam.flatten(), "guided backprop": at_image.abs().amax(1).flatten()}
+    return {
+        "Grad-CAM": cam.flatten(),
+        "guided backprop": at_image.abs().amax(1).flatten(),
+    }
 
 
 trained = explain(clamped)
@@ -1253,24 +1642,61 @@ for stage, prefixes in stages.items():
     for seed in range(3):
         for name, heat in explain(shuffled(clamped, prefixes, seed)).items():
             pair = torch.stack([heat, trained[name]])
-            similar[stage, name].append(torch.corrcoef(pair)[0, 1].nan_to_num().item())  # of a flat map: 0
+            # of a flat map: 0
+            similar[stage, name].append(torch.corrcoef(pair)[0, 1].nan_to_num().item())
 
 figure, axes = card(8.2, 2.3)
-caption(axes, 0.4, 2.08, "How like the map of the trained net: correlation; each dot is one shuffle", size=11)
+caption(
+    axes,
+    0.4,
+    2.08,
+    "How like the map of the trained net: correlation; each dot is one shuffle",
+    size=11,
+)
 for column, (stage, name) in enumerate(similar):
     x_at = 1.4 + 1.15 * column + (0.4 if column > 2 else 0)
     for position, value in enumerate(similar[stage, name]):
-        axes.plot([x_at - 0.12 + 0.12 * position], [0.95 + 0.85 * value], "o", markersize=5,
-                  color=FORWARD if name == "Grad-CAM" else BACKWARD)  # fmt: skip
+        axes.plot(
+            [x_at - 0.12 + 0.12 * position],
+            [0.95 + 0.85 * value],
+            "o",
+            markersize=5,
+            color=FORWARD if name == "Grad-CAM" else BACKWARD,
+        )
     caption(axes, x_at, 0.3, stage, align="center", size=8.5)
 for level in (0, 0.5, 1):
-    axes.plot([0.85, 8.0], [0.95 + 0.85 * level] * 2, color=QUIET, linewidth=0.6, linestyle="--")
-    caption(axes, 0.75, 0.95 + 0.85 * level, f"{level:g}", align="right", size=8.5, colour=QUIET)
-caption(axes, 2.55, 0.1, "Grad-CAM: shuffled are", align="center", size=9, colour=FORWARD)
-caption(axes, 6.4, 0.1, "guided backprop: shuffled are", align="center", size=9, colour=BACKWARD)
+    axes.plot(
+        [0.85, 8.0],
+        [0.95 + 0.85 * level] * 2,
+        color=QUIET,
+        linewidth=0.6,
+        linestyle="--",
+    )
+    caption(
+        axes,
+        0.75,
+        0.95 + 0.85 * level,
+        f"{level:g}",
+        align="right",
+        size=8.5,
+        colour=QUIET,
+    )
+caption(
+    axes, 2.55, 0.1, "Grad-CAM: shuffled are", align="center", size=9, colour=FORWARD
+)
+caption(
+    axes,
+    6.4,
+    0.1,
+    "guided backprop: shuffled are",
+    align="center",
+    size=9,
+    colour=BACKWARD,
+)
 show(
     figure,
-    "Dots, three for each of three stages and two methods: the correlation with the map of the trained net. "
+    "Dots, three for each of three stages and two methods: the correlation with the "
+    "map of the trained net. "
     + " ".join(
         f"{name}, {stage} shuffled: {min(values):.2f} to {max(values):.2f}."
         for (stage, name), values in similar.items()
@@ -1278,9 +1704,19 @@ show(
 )
 if seen.photographs:
     values = {key: (min(found), max(found)) for key, found in similar.items()}
-    assert all(low > 0.9 for (stage, name), (low, _) in values.items() if stage == "fc" and "guided" in name)
-    assert all(low > 0.5 for (stage, name), (low, _) in values.items() if "last" in stage and "guided" in name)
-    assert all(high < 0.8 for (_, name), (_, high) in values.items() if name == "Grad-CAM")
+    assert all(
+        low > 0.9
+        for (stage, name), (low, _) in values.items()
+        if stage == "fc" and "guided" in name
+    )
+    assert all(
+        low > 0.5
+        for (stage, name), (low, _) in values.items()
+        if "last" in stage and "guided" in name
+    )
+    assert all(
+        high < 0.8 for (_, name), (_, high) in values.items() if name == "Grad-CAM"
+    )
     assert values["all", "guided backprop"][1] < 0.1
     assert min(low for (_, name), (low, _) in values.items() if name == "Grad-CAM") < 0
     assert trained["Grad-CAM"].numel() == 49
@@ -1329,18 +1765,29 @@ assert caught[0].shape == (1, 2, 3, 3)
 # %%
 def cam_for(score):
     maps = net.features(drawings[number : number + 1])
-    (gradient,) = torch.autograd.grad(score(net.fc(maps.mean((2, 3))))[0, labels[number]], maps)
+    (gradient,) = torch.autograd.grad(
+        score(net.fc(maps.mean((2, 3))))[0, labels[number]], maps
+    )
     return (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu()[0].detach()
 
 
-logit_map, probability_map = cam_for(lambda logits: logits), cam_for(lambda logits: logits.softmax(1))
+logit_map, probability_map = (
+    cam_for(lambda logits: logits),
+    cam_for(lambda logits: logits.softmax(1)),
+)
 print(f"largest heat: {logit_map.max().item():.4f} {probability_map.max().item():.6f}")
-similar = F.cosine_similarity(logit_map.flatten(), probability_map.flatten(), dim=0).item()
-print(f"similarity of the two patterns (1 means: equal but for a factor): {similar:.3f}")
+similar = F.cosine_similarity(
+    logit_map.flatten(), probability_map.flatten(), dim=0
+).item()
+print(
+    f"similarity of the two patterns (1 means: equal but for a factor): {similar:.3f}"
+)
 assert probability_map.max() < logit_map.max() / 100 and similar < 0.999
 assert net(drawings[number : number + 1]).softmax(1).max() > 0.99
 assert all(  # p_c * (d logit_c - sum of p_j * d logit_j)
-    torch.allclose(torch.func.grad(lambda v: v.softmax(0)[c])(v), p[c] * (torch.eye(3)[c] - p))
+    torch.allclose(
+        torch.func.grad(lambda v: v.softmax(0)[c])(v), p[c] * (torch.eye(3)[c] - p)
+    )
     for v in [torch.tensor([1.0, 2.0, 0.5])]
     for p in [v.softmax(0)]
     for c in range(3)
@@ -1366,8 +1813,16 @@ def weights_by_global_list(image):
     return gradients[0].mean((2, 3))
 
 
-first, second = weights_by_global_list(drawings[:1]), weights_by_global_list(drawings[1:2])
-print("entries in the list:", len(gradients), "  same weights for two images:", torch.equal(first, second))
+first, second = (
+    weights_by_global_list(drawings[:1]),
+    weights_by_global_list(drawings[1:2]),
+)
+print(
+    "entries in the list:",
+    len(gradients),
+    "  same weights for two images:",
+    torch.equal(first, second),
+)
 assert len(gradients) == 2 and torch.equal(first, second)
 
 # %% [markdown]
@@ -1385,7 +1840,10 @@ try:
     for cls in net(x)[0].topk(2).indices.tolist() if convolutions else []:
         heat = grad_cam(net, convolutions[-1], x, cls)[0]
         y, across = divmod(heat.argmax().item(), heat.shape[1])
-        print(f"class {cls}: the peak is in row {y}, column {across} of {tuple(heat.shape)}")
+        print(
+            f"class {cls}: the peak is in row {y}, column {across} of "
+            f"{tuple(heat.shape)}"
+        )
 except NotImplementedError:
     print("Solve 10-grad-cam, then run this cell again.")
 

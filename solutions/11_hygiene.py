@@ -25,7 +25,17 @@ from torch import nn
 from torch.nn.utils import prune
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+)
 
 # %% [markdown]
 # ## What a log line keeps alive
@@ -58,7 +68,9 @@ class SavedTensors:
         return token
 
     def watching(self):
-        return torch.autograd.graph.saved_tensors_hooks(self.pack, lambda token: token.tensor)
+        return torch.autograd.graph.saved_tensors_hooks(
+            self.pack, lambda token: token.tensor
+        )
 
     def alive(self):
         return sum(ref() is not None for ref in self.refs)
@@ -97,7 +109,9 @@ ways = {
 
 
 def watch(keep, batches):
-    """Saved tensors alive after each batch, when a hook on the last layer logs keep(output)."""
+    """Saved tensors alive after each batch, when a hook on the last layer logs
+    keep(output).
+    """
     log, saved, counts = [], SavedTensors(), []
 
     def hook(module, args, output):
@@ -137,14 +151,25 @@ for end in (1, 2, 3):
     with saved.watching():
         model[:end](batch)
     counts.append(len(saved.refs))
-assert counts == [1, 2, 4]  # the first Linear saves 1, Tanh 1 more, the last Linear 2 more
+# the first Linear saves 1, Tanh 1 more, the last Linear 2 more
+assert counts == [1, 2, 4]
 
 figure, axes = card(8.2, 2.9)
-caption(axes, 0.35, 2.6, "log.append(o.mean()) keeps everything that this number was computed from", size=11)
+caption(
+    axes,
+    0.35,
+    2.6,
+    "log.append(o.mean()) keeps everything that this number was computed from",
+    size=11,
+)
 node(axes, 0.95, 1.65, "your log", kind="plain", width=1.1)
 node(axes, 2.75, 1.65, "o.mean()", kind="loss", note="one number", width=1.2)
 first, upto_tanh, all_three = counts
-saved_by = ("Linear", all_three - upto_tanh), ("Tanh", upto_tanh - first), ("Linear", first)
+saved_by = (
+    ("Linear", all_three - upto_tanh),
+    ("Tanh", upto_tanh - first),
+    ("Linear", first),
+)
 for x, (name, tensors) in zip((4.35, 5.85, 7.35), saved_by):
     node(axes, x, 1.65, name, kind="non-leaf", below=f"{tensors} saved", width=1.0)
 caption(axes, 5.85, 2.12, "the graph", size=9.5, align="center")
@@ -155,9 +180,10 @@ arrow(axes, (1.15, 1.35), (1.8, 0.65), dashed=True, label="or", plain=True)
 caption(axes, 3.85, 0.5, "has no graph: nothing hangs on it", colour=QUIET)
 show(
     figure,
-    "Your log refers to o.mean(), a single number. That refers to the node of the graph that made it, and so on: the "
-    "last Linear with 2 saved tensors, Tanh with 1, the first Linear with 1. All of them stay alive. If the log refers "
-    "to o.detach().mean() instead, that has no graph, and nothing hangs on it.",
+    "Your log refers to o.mean(), a single number. That refers to the node of the "
+    "graph that made it, and so on: the last Linear with 2 saved tensors, Tanh with "
+    "1, the first Linear with 1. All of them stay alive. If the log refers to "
+    "o.detach().mean() instead, that has no graph, and nothing hangs on it.",
 )
 
 # %% [markdown]
@@ -176,17 +202,40 @@ curves = {
 }
 for way, curve in curves.items():
     print(f"{way:18}", curve)
-compare("11-ten-batches", mean=curves["o.mean()"][-1], detached=curves["o.mean().detach()"][-1])
-assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.mean().detach()"] == [0] * 10
+compare(
+    "11-ten-batches",
+    mean=curves["o.mean()"][-1],
+    detached=curves["o.mean().detach()"][-1],
+)
+assert (
+    curves["o.mean()"] == list(range(4, 41, 4))
+    and curves["o.mean().detach()"] == [0] * 10
+)
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.9)
-caption(axes, 0.4, 2.6, "Saved tensors alive after each batch, when each batch logs one number", size=11)
+caption(
+    axes,
+    0.4,
+    2.6,
+    "Saved tensors alive after each batch, when each batch logs one number",
+    size=11,
+)
 for index, count in enumerate(curves["o.mean()"]):
     left = 0.75 + 0.62 * index
     axes.bar(left, 1.5 * count / 40, bottom=0.65, width=0.3, color=BACKWARD)
-    caption(axes, left, 0.65 + 1.5 * count / 40 + 0.13, str(count), align="center", size=9)
-    caption(axes, left + 0.28, 0.76, str(curves["o.mean().detach()"][index]), align="center", colour=FORWARD, size=10)
+    caption(
+        axes, left, 0.65 + 1.5 * count / 40 + 0.13, str(count), align="center", size=9
+    )
+    caption(
+        axes,
+        left + 0.28,
+        0.76,
+        str(curves["o.mean().detach()"][index]),
+        align="center",
+        colour=FORWARD,
+        size=10,
+    )
     caption(axes, left, 0.45, str(index + 1), align="center", colour=QUIET, size=9)
 axes.plot([0.5, 6.75], [0.65, 0.65], color=QUIET, linewidth=0.8)
 caption(axes, 0.5, 0.2, "number of the batch", colour=QUIET, size=9)
@@ -194,8 +243,9 @@ caption(axes, 6.95, 1.9, "bars: o.mean()", colour=BACKWARD, size=9.5)
 caption(axes, 6.95, 0.76, "o.mean().detach()", colour=FORWARD, size=8.5)
 show(
     figure,
-    "Bar chart over ten batches. With o.mean() in the log, 4 saved tensors are alive after the first batch, and 4 more "
-    "after each further batch, up to 40. Beside each bar stands the number for o.mean().detach(): always 0.",
+    "Bar chart over ten batches. With o.mean() in the log, 4 saved tensors are alive "
+    "after the first batch, and 4 more after each further batch, up to 40. Beside "
+    "each bar stands the number for o.mean().detach(): always 0.",
 )
 
 # %% [markdown] explains="11-ten-batches"
@@ -228,7 +278,9 @@ model.zero_grad()
 
 # %% exercise="11-mean-activation"
 def mean_activation(model, name, x):
-    """The mean of what the submodule `name` outputs when the model runs on x, without a graph."""
+    """The mean of what the submodule `name` outputs when the model runs on x,
+    without a graph.
+    """
     ### BEGIN SOLUTION
     means = []
 
@@ -338,7 +390,9 @@ layer, handle, calls = nn.Linear(4, 4), None, []
 for _ in range(3):  # the same cell, run three times
     if handle is not None:
         handle.remove()
-    handle = layer.register_forward_hook(lambda module, args, output: calls.append("hook"))
+    handle = layer.register_forward_hook(
+        lambda module, args, output: calls.append("hook")
+    )
 layer(batch)
 print("calls:", calls)
 assert calls == ["hook"]
@@ -370,7 +424,10 @@ four = {
 }
 for name, hooks in four.items():
     print(f"{name:20} {type(hooks).__name__}, {len(hooks)}")
-print("options only:        _forward_hooks_with_kwargs", dict(layer._forward_hooks_with_kwargs))
+print(
+    "options only:        _forward_hooks_with_kwargs",
+    dict(layer._forward_hooks_with_kwargs),
+)
 assert [len(hooks) for hooks in four.values()] == [1, 2, 1, 1]
 assert len(layer._forward_hooks_with_kwargs) == 1
 
@@ -401,20 +458,35 @@ except TypeError as error:
 figure, axes = card(8.2, 3.75)
 caption(axes, 0.35, 3.45, "A module, its four dicts, and a handle", size=11)
 node(axes, 1.15, 1.95, "module", kind="leaf", width=1.3)
-names = ["_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"]
-for index, (name, entry) in enumerate(zip(names, ["{3: …}", "{4: …, 5: hook}", "{6: …}", "{7: …}"])):
+names = [
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+]
+for index, (name, entry) in enumerate(
+    zip(names, ["{3: …}", "{4: …, 5: hook}", "{6: …}", "{7: …}"])
+):
     y = 2.9 - 0.65 * index
     node(axes, 4.1, y, f"{name}  {entry}", kind="hook", width=3.3, height=0.4)
     arrow(axes, (1.85, 1.95), (2.4, y), plain=True)
 node(axes, 7.2, 2.25, "handle", kind="plain", width=1.0)
 caption(axes, 7.2, 1.82, "number 5", align="center", size=9.5)
 arrow(axes, (6.65, 2.25), (5.8, 2.25), dashed=True, plain=True)
-caption(axes, 0.35, 0.3, "Dashed: a weak reference. remove() deletes entry 5. Without the handle, the entry stays.")
+caption(
+    axes,
+    0.35,
+    0.3,
+    "Dashed: a weak reference. remove() deletes entry 5. Without the handle, the "
+    "entry stays.",
+)
 show(
     figure,
-    "A module refers to four dicts: _forward_pre_hooks with the entry 3, _forward_hooks with the entries 4 and 5, "
-    "_backward_pre_hooks with the entry 6, and _backward_hooks with the entry 7. A handle with the number 5 has a weak "
-    "reference to _forward_hooks. Its remove() deletes entry 5. Without the handle, the entry stays.",
+    "A module refers to four dicts: _forward_pre_hooks with the entry 3, "
+    "_forward_hooks with the entries 4 and 5, _backward_pre_hooks with the entry 6, "
+    "and _backward_hooks with the entry 7. A handle with the number 5 has a weak "
+    "reference to _forward_hooks. Its remove() deletes entry 5. Without the handle, "
+    "the entry stays.",
 )
 
 # %% [markdown]
@@ -429,13 +501,18 @@ flagged = nn.Linear(4, 4)
 print("at first:                 ", flagged._is_full_backward_hook)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it is deprecated
-    flagged_handle = flagged.register_backward_hook(lambda module, grad_input, grad_output: None)
+    flagged_handle = flagged.register_backward_hook(
+        lambda module, grad_input, grad_output: None
+    )
 print("with a legacy hook:       ", flagged._is_full_backward_hook)
 flagged_handle.remove()
 print("without it again:         ", flagged._is_full_backward_hook)
 print("a deep copy of this layer:", copy.deepcopy(flagged)._is_full_backward_hook)
 assert nn.Linear(4, 4)._is_full_backward_hook is None
-assert flagged._is_full_backward_hook is False and copy.deepcopy(flagged)._is_full_backward_hook is False
+assert (
+    flagged._is_full_backward_hook is False
+    and copy.deepcopy(flagged)._is_full_backward_hook is False
+)
 
 # %% [markdown]
 # **Predict.** A layer had a legacy hook, and its handle has removed it: all four dicts are empty. You register a full
@@ -467,10 +544,18 @@ on_layer, on_copy = register_full(old), register_full(copy.deepcopy(old))
 print(f"on the layer: {type(on_layer).__name__}: {str(on_layer).split('. ')[0]}")
 print(f"on its copy:  {type(on_copy).__name__}: {str(on_copy).split('. ')[0]}")
 compare("11-after-legacy", layer=on_layer, its_copy=on_copy)
-assert all("Cannot use both regular backward hooks and full" in str(error) for error in (on_layer, on_copy))
+assert all(
+    "Cannot use both regular backward hooks and full" in str(error)
+    for error in (on_layer, on_copy)
+)
 
 old._is_full_backward_hook = None
-print("with the flag set to None:", register_full(old), "  flag:", old._is_full_backward_hook)
+print(
+    "with the flag set to None:",
+    register_full(old),
+    "  flag:",
+    old._is_full_backward_hook,
+)
 assert old._is_full_backward_hook is True
 
 # %% [markdown] explains="11-after-legacy"
@@ -511,7 +596,9 @@ assert torch.equal(pruned.weight, before)
 
 # %% exercise="11-remove-all-hooks"
 def remove_all_hooks(model):
-    """Remove all module hooks from the model and everything in it; returns how many there were."""
+    """Remove all module hooks from the model and everything in it; returns how many
+    there were.
+    """
     ### BEGIN SOLUTION
     count = 0
     for module in model.modules():
@@ -546,7 +633,9 @@ guess("11-copy-runs", log=1, seen=0, on_weight=0)
 
 # %%
 class Recorder:
-    """A hook that is an object: it writes into its own list. The class counts the calls of all recorders."""
+    """A hook that is an object: it writes into its own list. The class counts the
+    calls of all recorders.
+    """
 
     calls = 0
 
@@ -560,7 +649,9 @@ class Recorder:
 
 log, on_weight, recorder = [], [], Recorder()
 original = nn.Linear(4, 1)
-handle = original.register_forward_hook(lambda module, args, output: log.append("output"))
+handle = original.register_forward_hook(
+    lambda module, args, output: log.append("output")
+)
 original.register_forward_hook(recorder)
 original.weight.register_hook(lambda grad: on_weight.append("grad"))
 
@@ -601,12 +692,18 @@ arrow(axes, (1.95, 1.05), (3.35, 1.85), plain=True)
 arrow(axes, (1.95, 0.95), (3.2, 0.95), plain=True)
 for y in (2.95, 1.95, 0.95):
     arrow(axes, (4.98, y), (6.28, y), label="writes", plain=True)
-caption(axes, 0.35, 0.3, "After deepcopy: one function serves both models, and objects are duplicated.")
+caption(
+    axes,
+    0.35,
+    0.3,
+    "After deepcopy: one function serves both models, and objects are duplicated.",
+)
 show(
     figure,
-    "After deepcopy, the original and the copy both have the same function as a hook, and it writes into one log. The "
-    "original also has the recorder, which writes into its list. The copy has a copy of the recorder, which writes into "
-    "another list.",
+    "After deepcopy, the original and the copy both have the same function as a hook, "
+    "and it writes into one log. The original also has the recorder, which writes "
+    "into its list. The copy has a copy of the recorder, which writes into another "
+    "list.",
 )
 
 # %% [markdown]
@@ -638,18 +735,34 @@ def outcome(fn, *args):
 hooked = nn.Linear(4, 1)
 handle = hooked.register_forward_hook(lambda module, args, output: None)
 pickled, as_dict = outcome(pickle.dumps, hooked), outcome(hooked.state_dict)
-assert isinstance(outcome(torch.save, hooked, __import__("io").BytesIO()), (AttributeError, pickle.PicklingError))
+assert isinstance(
+    outcome(torch.save, hooked, __import__("io").BytesIO()),
+    (AttributeError, pickle.PicklingError),
+)
 print("state_dict holds:", list(hooked.state_dict()))
 assert list(hooked.state_dict()) == ["weight", "bias"]
 
 handle.remove()
-handle = hooked.register_forward_hook(lambda module, args, output: setattr(module, "last", output))
+handle = hooked.register_forward_hook(
+    lambda module, args, output: setattr(module, "last", output)
+)
 hooked(batch)
 deep_copied = outcome(copy.deepcopy, hooked)
-for name, result in (("pickle", pickled), ("state_dict", as_dict), ("deepcopy", deep_copied)):
-    print(f"{name:11} {result if result == 'works' else f'{type(result).__name__}: {str(result)[:70]} ...'}")
+for name, result in (
+    ("pickle", pickled),
+    ("state_dict", as_dict),
+    ("deepcopy", deep_copied),
+):
+    print(
+        f"{name:11}",
+        result
+        if result == "works"
+        else f"{type(result).__name__}: {str(result)[:70]} ...",
+    )
 compare("11-which-raise", pickle=pickled, state_dict=as_dict, deepcopy=deep_copied)
-assert isinstance(pickled, (AttributeError, pickle.PicklingError)) and as_dict == "works"
+assert (
+    isinstance(pickled, (AttributeError, pickle.PicklingError)) and as_dict == "works"
+)
 assert "Only Tensors created explicitly by the user" in str(deep_copied)
 
 # %% [markdown] explains="11-which-raise"
@@ -711,7 +824,9 @@ rows, handles = [], []
 
 
 def note(module, args, output):
-    rows.append((type(module).__name__, args[0].flatten().tolist(), output.flatten().tolist()))
+    rows.append(
+        (type(module).__name__, args[0].flatten().tolist(), output.flatten().tolist())
+    )
 
 
 for module in chain:
@@ -723,16 +838,36 @@ for name, before, after in rows:
     print(f"{name:9} {before}  ->  {after}")
 after = [torch.tensor(values) for _, _, values in rows]
 first_nan = next(row[0] for row, values in zip(rows, after) if values.isnan().any())
-first_not_finite = next(row[0] for row, values in zip(rows, after) if not values.isfinite().all())
+first_not_finite = next(
+    row[0] for row, values in zip(rows, after) if not values.isfinite().all()
+)
 print("first NaN:", first_nan, "  first not finite:", first_not_finite)
 compare("11-first-nan", first_nan=first_nan, first_not_finite=first_not_finite)
-assert [bool(values.isfinite().all()) for values in after] == [True, True, False, False, False]
-assert [bool(values.isnan().any()) for values in after] == [False, False, False, True, True]
+assert [bool(values.isfinite().all()) for values in after] == [
+    True,
+    True,
+    False,
+    False,
+    False,
+]
+assert [bool(values.isnan().any()) for values in after] == [
+    False,
+    False,
+    False,
+    True,
+    True,
+]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.5)
 caption(axes, 0.35, 2.2, "Two numbers on their way through the chain", size=11)
-steps = [("Identity", "-1, 2"), ("ReLU", "0, 2"), ("Log", "-inf, 0.69"), ("Centre", "nan, inf"), ("Linear", "nan")]
+steps = [
+    ("Identity", "-1, 2"),
+    ("ReLU", "0, 2"),
+    ("Log", "-inf, 0.69"),
+    ("Centre", "nan, inf"),
+    ("Linear", "nan"),
+]
 for index, (name, values) in enumerate(steps):
     x = 0.95 + 1.57 * index
     bad = index >= 2
@@ -743,8 +878,9 @@ for index, (name, values) in enumerate(steps):
 caption(axes, 0.35, 0.3, "Blue: finite. Orange: not finite.")
 show(
     figure,
-    "The values after each layer of the chain. Identity: -1 and 2. ReLU: 0 and 2. Log: minus infinity and 0.69. Centre: "
-    "nan and inf. Linear: nan. The values are orange from Log on, and Log itself is marked.",
+    "The values after each layer of the chain. Identity: -1 and 2. ReLU: 0 and 2. "
+    "Log: minus infinity and 0.69. Centre: nan and inf. Linear: nan. The values are "
+    "orange from Log on, and Log itself is marked.",
 )
 assert [round(value, 2) for value in rows[2][2]] == [float("-inf"), 0.69]
 assert str(rows[3][2]) == "[nan, inf]" and str(rows[4][2]) == "[nan]"
@@ -773,13 +909,20 @@ class LogInPlace(nn.Module):
 
 in_place, seen = LogInPlace(), {}
 with (
-    in_place.register_forward_pre_hook(lambda module, args: seen.update(pre_hook=args[0].tolist())),
-    in_place.register_forward_hook(lambda module, args, output: seen.update(forward_hook=args[0].tolist())),
+    in_place.register_forward_pre_hook(
+        lambda module, args: seen.update(pre_hook=args[0].tolist())
+    ),
+    in_place.register_forward_hook(
+        lambda module, args, output: seen.update(forward_hook=args[0].tolist())
+    ),
 ):
     in_place(torch.tensor([0.0, 1.0]))
 print("args[0] in a pre-hook:    ", seen["pre_hook"])
 print("args[0] in a forward hook:", seen["forward_hook"])
-compare("11-in-place", args0="the input" if seen["forward_hook"] == [0.0, 1.0] else "the output")
+compare(
+    "11-in-place",
+    args0="the input" if seen["forward_hook"] == [0.0, 1.0] else "the output",
+)
 assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
 # %% [markdown] explains="11-in-place"
@@ -794,26 +937,37 @@ assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
 # %%
 zero = torch.zeros(1, requires_grad=True)
-with warnings.catch_warnings(record=True) as caught:  # leave this line out to see the warning
+# leave this line out to see the warning
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:
         with torch.autograd.detect_anomaly():
-            (0 * zero.sqrt()).backward()  # the slope of the root at 0 is infinite, and 0 times infinity is NaN
+            # the slope of the root at 0 is infinite, and 0 times infinity is NaN
+            (0 * zero.sqrt()).backward()
         raise AssertionError("no anomaly was found")
     except RuntimeError as error:
         print("RuntimeError:", error)
         assert "Function 'SqrtBackward0' returned nan values" in str(error)
-        assert any("Traceback of forward call that caused the error" in str(one.message) for one in caught)
+        assert any(
+            "Traceback of forward call that caused the error" in str(one.message)
+            for one in caught
+        )
 
 
 # %% exercise="11-first-nonfinite"
 def first_nonfinite(model, x):
-    """The name of the first leaf that makes NaN or Inf out of finite inputs, or None."""
+    """The name of the first leaf that makes NaN or Inf out of finite inputs, or
+    None.
+    """
     ### BEGIN SOLUTION
     to_blame, good_inputs, handles = [], {}, []
 
     def finite(values):
-        return all(bool(torch.isfinite(value).all()) for value in values if isinstance(value, torch.Tensor))
+        return all(
+            bool(torch.isfinite(value).all())
+            for value in values
+            if isinstance(value, torch.Tensor)
+        )
 
     def before(module, args):
         good_inputs[module] = finite(args)
@@ -854,10 +1008,14 @@ net, fired = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []
 try:
     compiled = torch.compile(net, backend="eager")
     compiled(batch)
-except Exception as error:  # for example, a Python that is newer than this PyTorch knows
+except (
+    Exception
+) as error:  # for example, a Python that is newer than this PyTorch knows
     print("torch.compile does not run here:", type(error).__name__)
 else:
-    handle = net[0].register_forward_hook(lambda module, args, output: fired.append("hook"))
+    handle = net[0].register_forward_hook(
+        lambda module, args, output: fired.append("hook")
+    )
     compiled(batch)
     print("PyTorch", torch.__version__, "  fired in the next call:", fired)
     compare("11-compiled", fires=bool(fired))
@@ -911,7 +1069,10 @@ identity, x = nn.Identity(), torch.ones(1)
 without = min(timeit.repeat(lambda: identity(x), number=2000, repeat=5)) / 2000
 with identity.register_forward_hook(lambda module, args, output: None):
     with_hook = min(timeit.repeat(lambda: identity(x), number=2000, repeat=5)) / 2000
-print(f"one call: {1e6 * without:.2f} µs without a hook, {1e6 * with_hook:.2f} µs with one")
+print(
+    f"one call: {1e6 * without:.2f} µs without a hook, {1e6 * with_hook:.2f} µs with "
+    "one"
+)
 assert with_hook < 1e-3
 
 # %% [markdown]

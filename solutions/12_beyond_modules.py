@@ -21,16 +21,25 @@ from contextlib import nullcontext
 import torch
 import torch.nn.functional as F
 from torch import fx, nn
-from torch.autograd.graph import get_gradient_edge, register_multi_grad_hook, save_on_cpu, saved_tensors_hooks
+from torch.autograd.graph import (
+    get_gradient_edge,
+    register_multi_grad_hook,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 from torch.func import functional_call
-from torch.nn.modules.module import register_module_forward_hook, register_module_parameter_registration_hook
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_parameter_registration_hook,
+)
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show
 from graders.nets import resnet34
 
-# Small tensors: one thread is fastest, and on a shared machine many wait for each other.
+# Small tensors: one thread is fastest, and on a shared machine many wait for each
+# other.
 torch.set_num_threads(1)
 print("PyTorch", torch.__version__)
 
@@ -65,7 +74,9 @@ guess("12-which-fire", fired=["first", "net"])
 net = Net()
 fired = []
 handles = [
-    module.register_forward_hook(lambda module, args, output, name=name: fired.append(name or "net"))
+    module.register_forward_hook(
+        lambda module, args, output, name=name: fired.append(name or "net")
+    )
     for name, module in net.named_modules()
 ]
 net(torch.ones(1, 2))
@@ -107,7 +118,8 @@ guess("12-three-tensors", calls=1, for_c=None)
 a, b, c = (torch.ones(2, requires_grad=True) for _ in range(3))
 calls = []
 handle = register_multi_grad_hook(
-    [a, b, c], lambda grads: calls.append([g if g is None else g.tolist() for g in grads])
+    [a, b, c],
+    lambda grads: calls.append([g if g is None else g.tolist() for g in grads]),
 )
 (2 * a + 3 * b).sum().backward()
 print("calls:", calls)
@@ -137,7 +149,9 @@ assert len(calls) == 2
 
 # %%
 first_ones = []
-handle = register_multi_grad_hook([a, b], lambda grad: first_ones.append(grad.tolist()), mode="any")
+handle = register_multi_grad_hook(
+    [a, b], lambda grad: first_ones.append(grad.tolist()), mode="any"
+)
 (2 * a + 3 * b).sum().backward()
 handle.remove()
 print("the first to arrive:", first_ones)
@@ -153,7 +167,9 @@ with register_multi_grad_hook([a, b], print):
 
 # %% exercise="12-joint-norm-log"
 def joint_norm_log(tensors):
-    """A list of the joint gradient norm of each pass, which a hook keeps filling, and its handle."""
+    """A list of the joint gradient norm of each pass, which a hook keeps filling,
+    and its handle.
+    """
     ### BEGIN SOLUTION
     log = []
 
@@ -245,13 +261,18 @@ for one in (add, relu, power, multiply):
     name = one.name()
 
     def keep(grad_inputs, grad_outputs, name=name):
-        records[name] = [g.item() for g in grad_outputs], [g.item() for g in grad_inputs]
+        records[name] = (
+            [g.item() for g in grad_outputs],
+            [g.item() for g in grad_inputs],
+        )
 
     one.register_hook(keep)
 y.backward()
 for name, (arriving, leaving) in records.items():
     print(f"{name:14} arrives: {arriving}   leaves: {leaving}")
-compare("12-multiply", arrives=records["MulBackward0"][0], leave=records["MulBackward0"][1])
+compare(
+    "12-multiply", arrives=records["MulBackward0"][0], leave=records["MulBackward0"][1]
+)
 
 # %% tags=["figure"]
 assert records == {
@@ -265,10 +286,36 @@ assert (w.grad.item(), x.grad.item()) == (26, 39)
 figure, axes = card(9.0, 4.0)
 node(axes, 1.1, 3.0, "w = 3", kind="leaf", below="w.grad = 26", width=1.1)
 node(axes, 1.1, 1.3, "x = 2", kind="leaf", below="x.grad = 39", width=1.1)
-node(axes, 3.4, 2.15, "MulBackward0", kind="non-leaf", below="arrives: 1 + 12 = 13", width=1.5)
-node(axes, 5.9, 3.0, "ReluBackward0", kind="non-leaf", note="no module made this one", below="arrives: 1", width=1.5)
+node(
+    axes,
+    3.4,
+    2.15,
+    "MulBackward0",
+    kind="non-leaf",
+    below="arrives: 1 + 12 = 13",
+    width=1.5,
+)
+node(
+    axes,
+    5.9,
+    3.0,
+    "ReluBackward0",
+    kind="non-leaf",
+    note="no module made this one",
+    below="arrives: 1",
+    width=1.5,
+)
 node(axes, 5.9, 1.3, "PowBackward0", kind="non-leaf", below="arrives: 1", width=1.5)
-node(axes, 8.0, 2.15, "AddBackward0", kind="loss", note="y.grad_fn", below="arrives: 1", width=1.5)
+node(
+    axes,
+    8.0,
+    2.15,
+    "AddBackward0",
+    kind="loss",
+    note="y.grad_fn",
+    below="arrives: 1",
+    width=1.5,
+)
 for start, end, number in (
     ((7.2, 2.35), (6.7, 2.95), "1"),
     ((7.2, 1.95), (6.7, 1.4), "1"),
@@ -279,14 +326,21 @@ for start, end, number in (
 ):
     arrow(axes, start, end, label=number, backward=True)
 caption(
-    axes, 0.3, 0.3, "Arrows follow next_functions, from y to the leaves; the numbers on them are gradients.", size=9.5
+    axes,
+    0.3,
+    0.3,
+    "Arrows follow next_functions, from y to the leaves; the numbers on them are "
+    "gradients.",
+    size=9.5,
 )
 show(
     figure,
-    "Graph of y = relu(h) + h squared with h = w times x, from right to left. At AddBackward0, which is y.grad_fn, 1 "
-    "arrives. It sends 1 to ReluBackward0 and 1 to PowBackward0. ReluBackward0, which no module made, sends 1 on, and "
-    "PowBackward0 sends 12. Both go to MulBackward0, where 1 + 12 = 13 arrives. MulBackward0 sends 26 to w = 3 and 39 "
-    "to x = 2, where they become w.grad and x.grad.",
+    "Graph of y = relu(h) + h squared with h = w times x, from right to left. At "
+    "AddBackward0, which is y.grad_fn, 1 arrives. It sends 1 to ReluBackward0 and 1 "
+    "to PowBackward0. ReluBackward0, which no module made, sends 1 on, and "
+    "PowBackward0 sends 12. Both go to MulBackward0, where 1 + 12 = 13 arrives. "
+    "MulBackward0 sends 26 to w = 3 and 39 to x = 2, where they become w.grad and "
+    "x.grad.",
 )
 
 # %% [markdown] explains="12-multiply"
@@ -302,7 +356,9 @@ show(
 w.grad = x.grad = None
 product = w * x
 product.grad_fn.register_prehook(lambda grad_outputs: (10 * grad_outputs[0],))
-product.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0], 0 * grad_inputs[1]))
+product.grad_fn.register_hook(
+    lambda grad_inputs, grad_outputs: (grad_inputs[0], 0 * grad_inputs[1])
+)
 product.backward()
 print("w.grad:", w.grad.item(), "  x.grad:", x.grad.item())
 assert (w.grad.item(), x.grad.item()) == (20, 0)
@@ -324,7 +380,9 @@ guess("12-node-of-a-leaf", fires=False)
 # %%
 p = torch.ones(1, requires_grad=True)
 calls = []
-(p * 1).grad_fn.next_functions[0][0].register_hook(lambda *args: calls.append("through a graph"))
+(p * 1).grad_fn.next_functions[0][0].register_hook(
+    lambda *args: calls.append("through a graph")
+)
 (p * 2).backward()
 print("calls:", calls)
 compare("12-node-of-a-leaf", fires=bool(calls))
@@ -334,7 +392,9 @@ node_of_p = get_gradient_edge(p).node  # as long as we keep it, it is the node o
 node_of_p.register_hook(lambda *args: calls.append("through get_gradient_edge"))
 (p * 2).backward()
 print("calls:", calls)
-assert node_of_p.name().endswith("AccumulateGrad") and calls == ["through get_gradient_edge"]
+assert node_of_p.name().endswith("AccumulateGrad") and calls == [
+    "through get_gradient_edge"
+]
 
 # %% [markdown] explains="12-node-of-a-leaf"
 # The leaf does not own its node. When the last graph that uses the node goes, so does the node, and your hook with it.
@@ -354,7 +414,11 @@ loss = (5 * u).sum()
 del u  # the tensor may be gone; its place in the graph is not
 (gradient,) = torch.autograd.grad(loss, edge)
 print(edge.node.name(), edge.output_nr, gradient.tolist())
-assert edge.node.name() == "MulBackward0" and edge.output_nr == 0 and gradient.tolist() == [5, 5]
+assert (
+    edge.node.name() == "MulBackward0"
+    and edge.output_nr == 0
+    and gradient.tolist() == [5, 5]
+)
 
 # %% [markdown]
 # Ask for one edge or tensor at a time. When you ask for several and the pass goes through one to reach another, you may
@@ -372,7 +436,9 @@ assert alone.tolist() == [15, 15] and together.tolist() == [5, 5]
 
 # %% exercise="12-grad-into-nodes"
 def grad_into_nodes(y, node_names):
-    """Name -> the gradient that arrives at this node of y's graph, after one y.backward()."""
+    """Name -> the gradient that arrives at this node of y's graph, after one
+    y.backward().
+    """
     ### BEGIN SOLUTION
     gradients, handles = {}, []
     visited, to_visit = set(), [y.grad_fn]
@@ -454,31 +520,66 @@ events.clear()
 s.backward()
 print("forward: ", in_forward)
 print("backward:", events)
-compare("12-pack", packed=sum("pack(" in event for event in in_forward), first=events[0][len("unpack(") : -1])
+compare(
+    "12-pack",
+    packed=sum("pack(" in event for event in in_forward),
+    first=events[0][len("unpack(") : -1],
+)
 
 # %% tags=["figure"]
 assert sorted(in_forward[:2]) == ["pack(w)", "pack(x)"]
-assert in_forward[2:] == ["y = w * x is done", "pack(z)", "z = relu(y) is done", "s = z + 1 is done"]
+assert in_forward[2:] == [
+    "y = w * x is done",
+    "pack(z)",
+    "z = relu(y) is done",
+    "s = z + 1 is done",
+]
 assert events[0] == "unpack(z)" and sorted(events[1:]) == ["unpack(w)", "unpack(x)"]
 figure, axes = card(8.2, 2.9)
-caption(axes, 0.4, 2.6, "A tensor is packed when it is saved, and unpacked when it is needed", size=11)
+caption(
+    axes,
+    0.4,
+    2.6,
+    "A tensor is packed when it is saved, and unpacked when it is needed",
+    size=11,
+)
 for x_position, operation, packed, unpacked in (
     (1.6, "y = w * x", "pack(x), pack(w)", "unpack(x), unpack(w)"),
     (4.2, "z = relu(y)", "pack(z)", "unpack(z)"),
     (6.8, "s = z + 1", "nothing is saved", "nothing is needed"),
 ):
     node(axes, x_position, 1.4, operation, kind="non-leaf", width=1.5)
-    caption(axes, x_position, 2.05, packed, colour=FORWARD if "(" in packed else QUIET, align="center")
-    caption(axes, x_position, 0.75, unpacked, colour=BACKWARD if "(" in unpacked else QUIET, align="center")
+    caption(
+        axes,
+        x_position,
+        2.05,
+        packed,
+        colour=FORWARD if "(" in packed else QUIET,
+        align="center",
+    )
+    caption(
+        axes,
+        x_position,
+        0.75,
+        unpacked,
+        colour=BACKWARD if "(" in unpacked else QUIET,
+        align="center",
+    )
 for start, end in ((2.4, 3.4), (5.0, 6.0)):
     arrow(axes, (start, 1.5), (end, 1.5))
     arrow(axes, (end, 1.3), (start, 1.3), backward=True)
-caption(axes, 0.4, 0.25, "Blue: forward, from left to right. Orange: backward, from right to left.", size=9.5)
+caption(
+    axes,
+    0.4,
+    0.25,
+    "Blue: forward, from left to right. Orange: backward, from right to left.",
+    size=9.5,
+)
 show(
     figure,
-    "Three operations. In forward, from left to right: y = w * x packs x and w, z = relu(y) packs z, and s = z + 1 "
-    "saves nothing. In backward, from right to left: s = z + 1 needs nothing, relu unpacks z, and the product unpacks x "
-    "and w.",
+    "Three operations. In forward, from left to right: y = w * x packs x and w, z = "
+    "relu(y) packs z, and s = z + 1 saves nothing. In backward, from right to left: s "
+    "= z + 1 needs nothing, relu unpacks z, and the product unpacks x and w.",
 )
 
 # %% [markdown] explains="12-pack"
@@ -523,7 +624,9 @@ assert sizes == {"outer": [100, 100], "inner": [100, 100]}
 
 
 def lives_on(pack):
-    """Whether the output of exp, which is saved, outlives the last variable that holds it."""
+    """Whether the output of exp, which is saved, outlives the last variable that
+    holds it.
+    """
     with saved_tensors_hooks(pack, lambda packed: packed):
         y = x.exp()
     watch = weakref.ref(y)
@@ -532,7 +635,10 @@ def lives_on(pack):
     return watch() is not None
 
 
-detached, plain = lives_on(lambda tensor: tensor.detach()), lives_on(lambda tensor: tensor)
+detached, plain = (
+    lives_on(lambda tensor: tensor.detach()),
+    lives_on(lambda tensor: tensor),
+)
 print("pack returns tensor.detach(): lives on:", detached)
 print("pack returns tensor:          lives on:", plain)
 assert not detached
@@ -553,7 +659,9 @@ guess("12-overwritten", no_hooks="raises", detached=14, cloned=2)
 
 # %%
 def overwritten(block):
-    """The gradient of y * y at 1 when y is overwritten by 7 between forward and backward."""
+    """The gradient of y * y at 1 when y is overwritten by 7 between forward and
+    backward.
+    """
     leaf = torch.tensor(1.0, requires_grad=True)
     y = leaf * 1
     with block:
@@ -569,8 +677,12 @@ def overwritten(block):
 
 blocks = {
     "no hooks": nullcontext(),
-    "detach()": saved_tensors_hooks(lambda tensor: tensor.detach(), lambda packed: packed),
-    "detach().clone()": saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda packed: packed),
+    "detach()": saved_tensors_hooks(
+        lambda tensor: tensor.detach(), lambda packed: packed
+    ),
+    "detach().clone()": saved_tensors_hooks(
+        lambda tensor: tensor.detach().clone(), lambda packed: packed
+    ),
 }
 results = {name: overwritten(block) for name, block in blocks.items()}
 for name, result in results.items():
@@ -599,8 +711,14 @@ assert (results["detach()"], results["detach().clone()"]) == (14, 2)
 # %%
 for tensor in (x, x.double(), x > 0):
     number, each = tensor.numel(), tensor.element_size()
-    print(f"{tensor.dtype}: {number} elements, {number} · {each} = {number * each} bytes")
-assert (x.element_size(), x.double().element_size(), (x > 0).element_size()) == (4, 8, 1)
+    print(
+        f"{tensor.dtype}: {number} elements, {number} · {each} = {number * each} bytes"
+    )
+assert (x.element_size(), x.double().element_size(), (x > 0).element_size()) == (
+    4,
+    8,
+    1,
+)
 
 
 # %% exercise="12-saved-bytes"
@@ -647,7 +765,10 @@ if torch.cuda.is_available():
     plain = held_on_gpu()
     with save_on_cpu(pin_memory=True):
         offloaded = held_on_gpu()
-    print(f"on the GPU after forward: {plain / 1e6:.0f} MB, with save_on_cpu: {offloaded / 1e6:.0f} MB")
+    print(
+        f"on the GPU after forward: {plain / 1e6:.0f} MB, with save_on_cpu: "
+        f"{offloaded / 1e6:.0f} MB"
+    )
 
 # %% [markdown]
 # The other way is to keep less: round the saved tensors to float16 in `pack`, and turn them back in `unpack`. That halves
@@ -684,23 +805,36 @@ assert y.item() == 9 and w.grad.item() == 2
 print("the largest number of float16:", torch.finfo(torch.float16).max)
 for number in (1.0004, 2051, 70000.0):
     print(number, "->", torch.tensor(number).half().item())
-assert torch.tensor(1.0004).half().item() == 1 and torch.tensor(2051).half().item() == 2052
+assert (
+    torch.tensor(1.0004).half().item() == 1 and torch.tensor(2051).half().item() == 2052
+)
 assert torch.tensor(70000.0).half().isinf()
-for tensor in (torch.tensor(1.5, dtype=torch.float64), torch.tensor(2), torch.tensor(True)):
+for tensor in (
+    torch.tensor(1.5, dtype=torch.float64),
+    torch.tensor(2),
+    torch.tensor(True),
+):
     print(tensor.dtype, "is floating point:", tensor.is_floating_point())
 assert torch.ones(1).is_floating_point() and not torch.tensor(2).is_floating_point()
 assert torch.finfo(torch.float16).max == 65504
-for refused in (lambda: torch.ones(3)[torch.ones(1)], lambda: torch.ones(1, 1) @ torch.ones(1, 1).double()):
+for refused in (
+    lambda: torch.ones(3)[torch.ones(1)],
+    lambda: torch.ones(1, 1) @ torch.ones(1, 1).double(),
+):
     try:
         refused()
     except (IndexError, RuntimeError) as error:
         print(f"{type(error).__name__}:", error)
-        assert "must be long, int, byte or bool" in str(error) or "to have the same dtype" in str(error)
+        assert "must be long, int, byte or bool" in str(
+            error
+        ) or "to have the same dtype" in str(error)
 
 
 # %% exercise="12-with-half-saved"
 def with_half_saved(fn):
-    """The result of fn(), while floating-point tensors are saved for backward as float16."""
+    """The result of fn(), while floating-point tensors are saved for backward as
+    float16.
+    """
 
     ### BEGIN SOLUTION
     def pack(tensor):
@@ -743,7 +877,9 @@ guess("12-global", calls=3)
 
 # %%
 seen = []
-with register_module_forward_hook(lambda module, args, output: seen.append(type(module).__name__)):
+with register_module_forward_hook(
+    lambda module, args, output: seen.append(type(module).__name__)
+):
     net(torch.ones(1, 2))
 print("seen:", seen)
 compare("12-global", calls=len(seen))
@@ -850,15 +986,30 @@ with torch.no_grad():
             weights[name] = sum(parameter.numel() for parameter in stage.parameters())
             maps[name] = " by ".join(str(size) for size in h.shape[2:]) or "none"
 for name in macs:
-    work, size = f"{macs[name] / 1e6:7.1f} million MACs", f"{weights[name] / 1e6:6.2f} million parameters"
+    work, size = (
+        f"{macs[name] / 1e6:7.1f} million MACs",
+        f"{weights[name] / 1e6:6.2f} million parameters",
+    )
     print(f"{name:7} {work} {size}   maps: {maps[name]}")
-compare("12-resnet", work=max(macs, key=macs.get), weights=max(weights, key=weights.get))
+compare(
+    "12-resnet", work=max(macs, key=macs.get), weights=max(weights, key=weights.get)
+)
 assert [
-    sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in getattr(model, f"layer{number}").modules())
+    sum(
+        isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3)
+        for m in getattr(model, f"layer{number}").modules()
+    )
     for number in (1, 2, 3, 4)
 ] == [6, 8, 12, 6]
-assert [getattr(model, f"layer{number}")[-1].conv2.out_channels for number in (1, 2, 3, 4)] == [64, 128, 256, 512]
-assert [maps[f"layer{number}"] for number in (1, 2, 3, 4)] == ["56 by 56", "28 by 28", "14 by 14", "7 by 7"]
+assert [
+    getattr(model, f"layer{number}")[-1].conv2.out_channels for number in (1, 2, 3, 4)
+] == [64, 128, 256, 512]
+assert [maps[f"layer{number}"] for number in (1, 2, 3, 4)] == [
+    "56 by 56",
+    "28 by 28",
+    "14 by 14",
+    "7 by 7",
+]
 
 # %% [markdown] explains="12-resnet"
 # From stage to stage, a convolution has four times as many weights, and each of them works at a quarter as many positions.
@@ -866,7 +1017,9 @@ assert [maps[f"layer{number}"] for number in (1, 2, 3, 4)] == ["56 by 56", "28 b
 # weights: twice as many as `layer3`.
 
 # %% tags=["figure"]
-millions = {name: (round(macs[name] / 1e6, 1), round(weights[name] / 1e6, 2)) for name in macs}
+millions = {
+    name: (round(macs[name] / 1e6, 1), round(weights[name] / 1e6, 2)) for name in macs
+}
 assert millions == {
     "conv1": (118.0, 0.01),
     "layer1": (693.6, 0.22),
@@ -878,21 +1031,39 @@ assert millions == {
 assert round(sum(macs.values()) / 1e9, 2) == 3.66
 
 figure, axes = card(8.6, 3.5)
-caption(axes, 0.3, 3.2, "ResNet-34, one image of 224 by 224: where the work is, and where the weights are", size=11.5)
+caption(
+    axes,
+    0.3,
+    3.2,
+    "ResNet-34, one image of 224 by 224: where the work is, and where the weights are",
+    size=11.5,
+)
 caption(axes, 1.3, 2.8, "million MACs", colour=FORWARD)
 caption(axes, 5.2, 2.8, "million parameters")
 for row, (name, (work, size)) in enumerate(millions.items()):
     height = 2.45 - 0.4 * row
     caption(axes, 0.4, height, name)
-    for left, value, most, colour in ((1.3, work, 1335.9, FORWARD), (5.2, size, 13.11, QUIET)):
-        axes.barh(height, max(2.5 * value / most, 0.02), left=left, height=0.24, color=colour)
-        caption(axes, left + 2.5 * value / most + 0.08, height, f"{value}", size=9, colour=QUIET)
+    for left, value, most, colour in (
+        (1.3, work, 1335.9, FORWARD),
+        (5.2, size, 13.11, QUIET),
+    ):
+        axes.barh(
+            height, max(2.5 * value / most, 0.02), left=left, height=0.24, color=colour
+        )
+        caption(
+            axes,
+            left + 2.5 * value / most + 0.08,
+            height,
+            f"{value}",
+            size=9,
+            colour=QUIET,
+        )
 axes.set(xlim=(0, 8.6), ylim=(0, 3.5))
 show(
     figure,
-    "Two groups of bars for the parts of ResNet-34. Million MACs: conv1 118.0, layer1 693.6, layer2 873.5, "
-    "layer3 1335.9, layer4 642.3, fc 0.5. Million parameters: conv1 0.01, layer1 0.22, layer2 1.12, layer3 6.82, "
-    "layer4 13.11, fc 0.51.",
+    "Two groups of bars for the parts of ResNet-34. Million MACs: conv1 118.0, layer1 "
+    "693.6, layer2 873.5, layer3 1335.9, layer4 642.3, fc 0.5. Million parameters: "
+    "conv1 0.01, layer1 0.22, layer2 1.12, layer3 6.82, layer4 13.11, fc 0.51.",
 )
 
 # %% [markdown]
@@ -902,9 +1073,18 @@ show(
 all_macs, all_weights = sum(macs.values()), sum(weights.values())
 print(f"{all_macs / 1e9:.2f} billion MACs, {all_weights / 1e6:.1f} million parameters")
 for name in macs:
-    print(f"{name:7} {macs[name] / all_macs:6.1%} of the MACs {weights[name] / all_weights:6.1%} of the parameters")
-assert round(100 * weights["layer1"] / all_weights) == 1 and round(100 * macs["layer1"] / all_macs) == 19
-assert round(100 * weights["layer4"] / all_weights) == 60 and macs["layer4"] < macs["layer1"]
+    print(
+        f"{name:7} {macs[name] / all_macs:6.1%} of the MACs "
+        f"{weights[name] / all_weights:6.1%} of the parameters"
+    )
+assert (
+    round(100 * weights["layer1"] / all_weights) == 1
+    and round(100 * macs["layer1"] / all_macs) == 19
+)
+assert (
+    round(100 * weights["layer4"] / all_weights) == 60
+    and macs["layer4"] < macs["layer1"]
+)
 assert maps["layer1"] == "56 by 56"
 
 # %% [markdown]
@@ -946,7 +1126,10 @@ def count_macs(model, x):
 # these see a single call, that of the layer itself.
 
 # %%
-encoder, query = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(), torch.ones(1, 3, 4)
+encoder, query = (
+    nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(),
+    torch.ones(1, 3, 4),
+)
 
 
 def with_and_without_grad(register):
@@ -954,7 +1137,11 @@ def with_and_without_grad(register):
     seen = {}
     for grad in (True, False):
         calls = seen["grad" if grad else "no grad"] = []
-        with register(lambda module, args, output, calls=calls: calls.append(type(module).__name__)):
+        with register(
+            lambda module, args, output, calls=calls: calls.append(
+                type(module).__name__
+            )
+        ):
             with torch.set_grad_enabled(grad):
                 encoder(query)
     return seen
@@ -969,7 +1156,9 @@ if torch.__version__ < (2, 5):
     assert local["no grad"] == []
 elif torch.__version__ >= (2, 13):
     assert local["no grad"] == ["Linear"]
-assert len(everywhere["grad"]) > 1 and everywhere["no grad"] == ["TransformerEncoderLayer"]
+assert len(everywhere["grad"]) > 1 and everywhere["no grad"] == [
+    "TransformerEncoderLayer"
+]
 
 # %% [markdown]
 # So trust a hook only after you have seen it fire: count its calls once, in the mode in which you will use it.
@@ -1065,9 +1254,13 @@ def loss_of(parameters):
 
 gradients = torch.func.grad(loss_of)(dict(layer.named_parameters()))
 print("gradient:", gradients["weight"].tolist(), "  calls:", calls)
-assert gradients["weight"].tolist() == [[1, 1]] and calls == ["forward hook"]  # not [[100, 100]]
+# not [[100, 100]]
+assert gradients["weight"].tolist() == [[1, 1]] and calls == ["forward hook"]
 
-for register in (layer.register_full_backward_hook, layer.register_full_backward_pre_hook):
+for register in (
+    layer.register_full_backward_hook,
+    layer.register_full_backward_pre_hook,
+):
     with register(lambda *args: calls.append("backward hook")):
         try:
             torch.func.grad(loss_of)(dict(layer.named_parameters()))
@@ -1110,9 +1303,14 @@ small, x = Small(), torch.randn(2, 3)
 capture = Capture(fx.symbolic_trace(small))
 out = capture.run(x)
 print("steps:", list(capture.results))
-print("relu gives what F.relu gives:", torch.equal(capture.results["relu"], F.relu(small.fc(x))))
+print(
+    "relu gives what F.relu gives:",
+    torch.equal(capture.results["relu"], F.relu(small.fc(x))),
+)
 assert list(capture.results) == ["x", "fc", "relu", "sum_1", "output"]
-assert torch.equal(out, small(x)) and torch.equal(capture.results["relu"], F.relu(small.fc(x)))
+assert torch.equal(out, small(x)) and torch.equal(
+    capture.results["relu"], F.relu(small.fc(x))
+)
 
 # %% [markdown]
 # **Optimizers have hooks, too:** before and after `step()`. They get the optimizer and the arguments of `step`.
@@ -1121,8 +1319,12 @@ assert torch.equal(out, small(x)) and torch.equal(capture.results["relu"], F.rel
 p = nn.Parameter(torch.ones(1))
 optimizer = torch.optim.SGD([p], lr=1.0)
 events = []
-optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: events.append(("before", p.item())))
-optimizer.register_step_post_hook(lambda optimizer, args, kwargs: events.append(("after", p.item())))
+optimizer.register_step_pre_hook(
+    lambda optimizer, args, kwargs: events.append(("before", p.item()))
+)
+optimizer.register_step_post_hook(
+    lambda optimizer, args, kwargs: events.append(("after", p.item()))
+)
 p.grad = torch.ones(1)
 optimizer.step()
 print("value of p around the step:", events)
@@ -1137,11 +1339,19 @@ assert events == [("before", 1.0), ("after", 0.0)]
 # %%
 layer = nn.Linear(2, 1)
 events = []
-layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: events.append("saving"))
-layer.register_load_state_dict_post_hook(lambda module, keys: events.append(("loaded, missing", keys.missing_keys)))
-layer.register_load_state_dict_pre_hook(lambda module, state, *rest: state.update(bias=state.pop("b")))
+layer.register_state_dict_pre_hook(
+    lambda module, prefix, keep_vars: events.append("saving")
+)
+layer.register_load_state_dict_post_hook(
+    lambda module, keys: events.append(("loaded, missing", keys.missing_keys))
+)
+layer.register_load_state_dict_pre_hook(
+    lambda module, state, *rest: state.update(bias=state.pop("b"))
+)
 layer.load_state_dict({"b": layer.state_dict()["bias"]}, strict=False)
-with register_module_parameter_registration_hook(lambda module, name, parameter: events.append(name)):
+with register_module_parameter_registration_hook(
+    lambda module, name, parameter: events.append(name)
+):
     nn.Linear(2, 1)
 print("in the order of the calls:", events)
 assert events == ["saving", ("loaded, missing", ["weight"]), "weight", "bias"]

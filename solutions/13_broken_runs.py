@@ -17,9 +17,20 @@ import torch
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+)
 
-# Small tensors: one thread is fastest, and on a shared machine many wait for each other.
+# Small tensors: one thread is fastest, and on a shared machine many wait for each
+# other.
 torch.set_num_threads(1)
 
 # %% [markdown]
@@ -36,7 +47,9 @@ loss_fn = nn.BCEWithLogitsLoss()
 
 
 def train(model, lr=0.2, steps=100, inputs=points):
-    """The loss at each step of SGD with momentum. It is written out, since `torch.optim` takes a second to load."""
+    """The loss at each step of SGD with momentum. It is written out, since
+    `torch.optim` takes a second to load.
+    """
     losses, speeds = [], {p: torch.zeros_like(p) for p in model.parameters()}
     for _ in range(steps):
         loss = loss_fn(model(inputs), labels)
@@ -53,14 +66,19 @@ def train(model, lr=0.2, steps=100, inputs=points):
 
 def small_net():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    return nn.Sequential(
+        nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1)
+    )
 
 
 healthy = train(small_net())
 share = labels.mean()
 blind = -(share * share.log() + (1 - share) * (1 - share).log()).item()
 print(f"first loss {healthy[0]:.3f}, last loss {healthy[-1]:.3f}")
-print(f"{share:.0%} of the labels are 1; always answering with this share gives the loss {blind:.3f}")
+print(
+    f"{share:.0%} of the labels are 1; always answering with this share gives the loss "
+    f"{blind:.3f}"
+)
 assert healthy[-1] < 0.1 < blind
 
 # %% [markdown]
@@ -83,7 +101,9 @@ class TwoParts(nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
-        self.features = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU())
+        self.features = nn.Sequential(
+            nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU()
+        )
         self.head = nn.Linear(32, 1)
         self.log = []
 
@@ -115,7 +135,14 @@ class Share(nn.Module):
 
 def share_net(shares):
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(2, 6), nn.ReLU(), shares, nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+    return nn.Sequential(
+        nn.Linear(2, 6),
+        nn.ReLU(),
+        shares,
+        nn.Linear(6, 16),
+        nn.ReLU(),
+        nn.Linear(16, 1),
+    )
 
 
 def normal_net():
@@ -124,7 +151,8 @@ def normal_net():
     for _ in range(22):
         layers += [nn.Linear(32, 32), nn.Tanh()]
     for layer in layers[::2]:
-        nn.init.normal_(layer.weight)  # standard deviation 1: harmless for 2 inputs, far too much for 32
+        # standard deviation 1: harmless for 2 inputs, far too much for 32
+        nn.init.normal_(layer.weight)
         nn.init.zeros_(layer.bias)
     return nn.Sequential(*layers, nn.Linear(32, 1))
 
@@ -135,11 +163,21 @@ make = {
     "B": deep_net,
     "C": TwoParts,
     "D": hooked_net,
-    "E": lambda: scaled_net().eval(),  # the last thing that ran before was the validation
+    "E": lambda: (
+        scaled_net().eval()
+    ),  # the last thing that ran before was the validation
     "F": lambda: share_net(Share()),
     "G": normal_net,  # the seventh
 }
-causes = {"A": "dead", "B": "vanishing", "C": "cut", "D": "hook", "E": "mode", "F": "nan", "G": "exploding"}
+causes = {
+    "A": "dead",
+    "B": "vanishing",
+    "C": "cut",
+    "D": "hook",
+    "E": "mode",
+    "F": "nan",
+    "G": "exploding",
+}
 net_a, net_b, net_c, net_d, net_e, net_f = (make[name]() for name in "ABCDEF")
 runs = {
     "A": train(net_a, lr=5),
@@ -152,13 +190,19 @@ runs = {
 for name, losses in runs.items():
     print(f"run {name}: first loss {losses[0]:.3f}, last loss {losses[-1]:.3f}")
 assert all(not runs[name][-1] < 0.3 for name in runs) and math.isnan(runs["F"][-1])
-assert all(abs(runs[name][-1] - blind) < 0.02 for name in "ABE") and max(runs["A"]) > runs["A"][0] + 0.1  # it swings
+# it swings
+assert (
+    all(abs(runs[name][-1] - blind) < 0.02 for name in "ABE")
+    and max(runs["A"]) > runs["A"][0] + 0.1
+)
 
 
 # %% tags=["figure"]
 def curve(axes, losses, left, bottom, width, height, colour, limit=1.0):
     """A loss curve in a rectangle of a card. It ends with a cross at the first NaN."""
-    there = losses[: next((i for i, loss in enumerate(losses) if math.isnan(loss)), len(losses))]
+    there = losses[
+        : next((i for i, loss in enumerate(losses) if math.isnan(loss)), len(losses))
+    ]
     x = [left + width * i / (len(losses) - 1) for i in range(len(there))]
     y = [bottom + height * min(loss, limit) / limit for loss in there]
     axes.plot(x, y, color=colour, linewidth=1.6)
@@ -168,23 +212,50 @@ def curve(axes, losses, left, bottom, width, height, colour, limit=1.0):
 
 def frame(axes, left, bottom, width, height, limit=1.0):
     """Two axes, and a dashed line at the blind loss."""
-    axes.plot([left, left, left + width], [bottom + height, bottom, bottom], color=QUIET, linewidth=0.8)
+    axes.plot(
+        [left, left, left + width],
+        [bottom + height, bottom, bottom],
+        color=QUIET,
+        linewidth=0.8,
+    )
     level = bottom + height * blind / limit
-    axes.plot([left, left + width], [level, level], color=QUIET, linewidth=0.8, linestyle="--")
+    axes.plot(
+        [left, left + width], [level, level], color=QUIET, linewidth=0.8, linestyle="--"
+    )
 
 
-def before_and_after(axes, before, after, left=5.45, bottom=0.55, width=2.4, height=1.5):
+def before_and_after(
+    axes, before, after, left=5.45, bottom=0.55, width=2.4, height=1.5
+):
     """Two curves in the right part of a card, with their names."""
     frame(axes, left, bottom, width, height)
     curve(axes, before, left, bottom, width, height, BACKWARD)
     curve(axes, after, left, bottom, width, height, FORWARD)
-    caption(axes, left, bottom + height + 0.22, "loss before", colour=BACKWARD, size=9.5)
-    caption(axes, left + 1.15, bottom + height + 0.22, "and after", colour=FORWARD, size=9.5)
-    caption(axes, left + width / 2, bottom - 0.2, f"{len(before)} steps", colour=QUIET, size=9, align="center")
+    caption(
+        axes, left, bottom + height + 0.22, "loss before", colour=BACKWARD, size=9.5
+    )
+    caption(
+        axes, left + 1.15, bottom + height + 0.22, "and after", colour=FORWARD, size=9.5
+    )
+    caption(
+        axes,
+        left + width / 2,
+        bottom - 0.2,
+        f"{len(before)} steps",
+        colour=QUIET,
+        size=9,
+        align="center",
+    )
 
 
 figure, axes = card(8.2, 4.1)
-caption(axes, 0.4, 3.8, "The loss of six runs in 100 steps (orange), and of a healthy one (blue)", size=11)
+caption(
+    axes,
+    0.4,
+    3.8,
+    "The loss of six runs in 100 steps (orange), and of a healthy one (blue)",
+    size=11,
+)
 for index, (name, losses) in enumerate(runs.items()):
     left, bottom = 0.5 + 2.6 * (index % 3), 2.15 - 1.75 * (index // 3)
     frame(axes, left, bottom, 2.1, 1.2)
@@ -194,9 +265,10 @@ for index, (name, losses) in enumerate(runs.items()):
 caption(axes, 0.5, 0.17, "dashed: the blind loss", colour=QUIET, size=9)
 show(
     figure,
-    "Loss curves of six runs over 100 steps. The healthy run falls to almost 0. A swings wildly and then lies on the "
-    "dashed line, the blind loss. B and E lie on it almost from the start. C and D fall slowly. F falls a little "
-    "and ends at a NaN.",
+    "Loss curves of six runs over 100 steps. The healthy run falls to almost 0. A "
+    "swings wildly and then lies on the dashed line, the blind loss. B and E lie on "
+    "it almost from the start. C and D fall slowly. F falls a little and ends at a "
+    "NaN.",
 )
 
 # %% [markdown]
@@ -231,7 +303,9 @@ def rms(t):
 
 
 def chart(model, inputs=points):
-    """Print what one pass shows of each layer that is called. Afterwards the model has no hooks and no gradients."""
+    """Print what one pass shows of each layer that is called. Afterwards the model
+    has no hooks and no gradients.
+    """
     outputs, handles = {}, []
 
     def watch(name, module):
@@ -240,7 +314,11 @@ def chart(model, inputs=points):
 
         handles.append(module.register_forward_hook(hook))
 
-    layers = {name: module for name, module in model.named_modules() if not list(module.children())}
+    layers = {
+        name: module
+        for name, module in model.named_modules()
+        if not list(module.children())
+    }
     for name, module in layers.items():
         watch(name, module)
     model.zero_grad()
@@ -254,13 +332,18 @@ def chart(model, inputs=points):
         there = [grad.flatten() for grad in grads if grad is not None]
         gradient = f"{rms(torch.cat(there)):.0e}" if there else "None" if grads else "-"
         mode = "train" if layer.training else "eval"
-        sizes = f"{output.mean():6.2f} {output.std():5.2f}   {(output == 0).float().mean():5.0%}"
+        sizes = (
+            f"{output.mean():6.2f} {output.std():5.2f}   "
+            f"{(output == 0).float().mean():5.0%}"
+        )
         print(f"{name:11}{type(layer).__name__:11} {mode:5} {sizes}   {gradient:>8}")
     model.zero_grad()
 
 
 chart(small_net())
-assert all(0.4 < (small_net()[:depth](points) == 0).float().mean() < 0.6 for depth in (2, 4))
+assert all(
+    0.4 < (small_net()[:depth](points) == 0).float().mean() < 0.6 for depth in (2, 4)
+)
 
 # %% [markdown]
 # About half of what a ReLU outputs is zeros: that is its job.
@@ -281,7 +364,9 @@ guess("13-run-a", cause="dead")
 
 # %%
 def fired(model, x):
-    """For each ReLU of a Sequential, by name: which channels are above 0 for some input."""
+    """For each ReLU of a Sequential, by name: which channels are above 0 for some
+    input.
+    """
     found = {}
 
     def watch(name):
@@ -290,7 +375,11 @@ def fired(model, x):
 
         return hook
 
-    handles = [m.register_forward_hook(watch(name)) for name, m in model.named_modules() if isinstance(m, nn.ReLU)]
+    handles = [
+        m.register_forward_hook(watch(name))
+        for name, m in model.named_modules()
+        if isinstance(m, nn.ReLU)
+    ]
     model(x)
     for handle in handles:
         handle.remove()
@@ -299,7 +388,10 @@ def fired(model, x):
 
 fresh, after_a = fired(small_net(), points), fired(net_a, points)
 for when, found in (("fresh net", fresh), ("after run A", after_a)):
-    print(when, {name: f"{(~channels).sum()} of 32 dead" for name, channels in found.items()})
+    print(
+        when,
+        {name: f"{(~channels).sum()} of 32 dead" for name, channels in found.items()},
+    )
 compare("13-run-a", cause=causes["A"])
 assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 
@@ -339,20 +431,28 @@ assert fixed[-1] < 0.1
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run A: channels that fire (blue) and dead ones (orange)", size=11)
+caption(
+    axes, 0.4, 2.3, "Run A: channels that fire (blue) and dead ones (orange)", size=11
+)
 for row, (when, found) in enumerate((("fresh", fresh), ("after", after_a))):
     for column, (name, channels) in enumerate(found.items()):
         for k, alive in enumerate(channels.tolist()):
-            x, y = 1.2 + 1.95 * column + 0.2 * (k % 8), 1.9 - 0.85 * row - 0.17 * (k // 8)
+            x, y = (
+                1.2 + 1.95 * column + 0.2 * (k % 8),
+                1.9 - 0.85 * row - 0.17 * (k // 8),
+            )
             axes.plot([x], [y], "s", color=FORWARD if alive else BACKWARD, markersize=7)
-        caption(axes, 1.9 + 1.95 * column, 0.2, f'ReLU "{name}"', align="center", size=9)
+        caption(
+            axes, 1.9 + 1.95 * column, 0.2, f'ReLU "{name}"', align="center", size=9
+        )
     caption(axes, 0.4, 1.65 - 0.85 * row, when, size=9.5)
 before_and_after(axes, runs["A"], fixed)
 show(
     figure,
-    f"32 squares for each of two ReLUs. In a fresh net {int((~fresh['1']).sum())} and {int((~fresh['3']).sum())} are "
-    f"dead; after run A {int((~after_a['1']).sum())} and {int((~after_a['3']).sum())}. With a smaller step the loss "
-    f"falls to {fixed[-1]:.2f}; before it stayed at {runs['A'][-1]:.2f}.",
+    f"32 squares for each of two ReLUs. In a fresh net {int((~fresh['1']).sum())} and "
+    f"{int((~fresh['3']).sum())} are dead; after run A {int((~after_a['1']).sum())} "
+    f"and {int((~after_a['3']).sum())}. With a smaller step the loss falls to "
+    f"{fixed[-1]:.2f}; before it stayed at {runs['A'][-1]:.2f}.",
 )
 
 # %% [markdown]
@@ -363,7 +463,9 @@ show(
 
 # %% exercise="13-dead-channels"
 def dead_channels(model, batches):
-    """For each ReLU with dead channels its name and these channels: 0 for every input of every batch."""
+    """For each ReLU with dead channels its name and these channels: 0 for every
+    input of every batch.
+    """
     ### BEGIN SOLUTION
     alive, handles = {}, []
 
@@ -384,7 +486,10 @@ def dead_channels(model, batches):
     finally:
         for handle in handles:
             handle.remove()
-    dead = {name: (~channels).nonzero().flatten().tolist() for name, channels in alive.items()}
+    dead = {
+        name: (~channels).nonzero().flatten().tolist()
+        for name, channels in alive.items()
+    }
     return {name: channels for name, channels in dead.items() if channels}
     ### END SOLUTION
 
@@ -408,7 +513,9 @@ guess("13-run-b", cause="vanishing")
 
 # %%
 def signals(model, x, kind):
-    """[RMS of the output, RMS of the gradient that arrives there] for each call of a module of this kind, in order."""
+    """[RMS of the output, RMS of the gradient that arrives there] for each call of a
+    module of this kind, in order.
+    """
     rows, handles = [], []
 
     def hook(module, args, output):
@@ -428,22 +535,34 @@ def signals(model, x, kind):
 
 
 def rescaled(net):
-    """The same net with initial weights that make up for what each tanh takes from the size of a signal."""
+    """The same net with initial weights that make up for what each tanh takes from
+    the size of a signal.
+    """
     gain = nn.init.calculate_gain("tanh")
     for module in net:
         if isinstance(module, nn.Linear):
-            nn.init.xavier_normal_(module.weight, gain=gain if module.out_features > 1 else 1)
+            nn.init.xavier_normal_(
+                module.weight, gain=gain if module.out_features > 1 else 1
+            )
             nn.init.zeros_(module.bias)
     return net
 
 
 torch.manual_seed(0)
-small_rows, kept_rows = signals(deep_net(), points, nn.Tanh), signals(rescaled(deep_net()), points, nn.Tanh)
+small_rows, kept_rows = (
+    signals(deep_net(), points, nn.Tanh),
+    signals(rescaled(deep_net()), points, nn.Tanh),
+)
 for label, rows in (("as it was", small_rows), ("rescaled", kept_rows)):
-    print(f"{label:10} output: first {rows[0][0]:.1e}, last {rows[-1][0]:.1e}", end="   ")
+    print(
+        f"{label:10} output: first {rows[0][0]:.1e}, last {rows[-1][0]:.1e}", end="   "
+    )
     print(f"gradient: first {rows[0][1]:.1e}, last {rows[-1][1]:.1e}")
 compare("13-run-b", cause=causes["B"])
-assert small_rows[0][1] < 0.01 * small_rows[-1][1] and kept_rows[0][1] > 0.1 * kept_rows[-1][1]
+assert (
+    small_rows[0][1] < 0.01 * small_rows[-1][1]
+    and kept_rows[0][1] > 0.1 * kept_rows[-1][1]
+)
 
 # %% [markdown] explains="13-run-b"
 # The gradient **vanishes** on its way back: from the last `tanh` to the first it passes fourteen layers, each makes it
@@ -459,25 +578,42 @@ assert fixed[-1] < 0.3
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run B: RMS of the gradient at each tanh, before the first step", size=11)
+caption(
+    axes,
+    0.4,
+    2.3,
+    "Run B: RMS of the gradient at each tanh, before the first step",
+    size=11,
+)
 for power in (-2, -4, -6, -8):
     y = 0.55 + 1.5 * (power + 8.5) / 7
     axes.plot([1.0, 4.9], [y, y], color=QUIET, linewidth=0.4)
     caption(axes, 0.9, y, f"1e{power}", colour=QUIET, size=8.5, align="right")
-for rows, colour, label in ((small_rows, BACKWARD, "as it was"), (kept_rows, FORWARD, "rescaled")):
+for rows, colour, label in (
+    (small_rows, BACKWARD, "as it was"),
+    (kept_rows, FORWARD, "rescaled"),
+):
     x = [1.2 + 0.25 * i for i in range(len(rows))]
     y = [0.55 + 1.5 * (math.log10(row[1]) + 8.5) / 7 for row in rows]
     axes.plot(x, y, "o-", color=colour, markersize=4, linewidth=1.4)
-    caption(axes, 1.2, y[0] + (0.18 if colour == FORWARD else 0.3), label, colour=colour, size=9.5)
+    caption(
+        axes,
+        1.2,
+        y[0] + (0.18 if colour == FORWARD else 0.3),
+        label,
+        colour=colour,
+        size=9.5,
+    )
 caption(axes, 1.2, 0.35, "first", colour=QUIET, size=9, align="center")
 caption(axes, 4.7, 0.35, "last", colour=QUIET, size=9, align="center")
 before_and_after(axes, runs["B"], fixed)
 show(
     figure,
-    f"On a logarithmic axis, the RMS of the gradient at fifteen tanh layers. As it was, it falls in a straight line "
-    f"from {small_rows[-1][1]:.0e} at the last to {small_rows[0][1]:.0e} at the first. Rescaled, it stays "
-    f"between {min(r[1] for r in kept_rows):.0e} and {max(r[1] for r in kept_rows):.0e}. After the fix the loss falls "
-    f"to {fixed[-1]:.2f}.",
+    "On a logarithmic axis, the RMS of the gradient at fifteen tanh layers. As it "
+    f"was, it falls in a straight line from {small_rows[-1][1]:.0e} at the last to "
+    f"{small_rows[0][1]:.0e} at the first. Rescaled, it stays between "
+    f"{min(r[1] for r in kept_rows):.0e} and {max(r[1] for r in kept_rows):.0e}. "
+    f"After the fix the loss falls to {fixed[-1]:.2f}.",
 )
 
 # %% [markdown]
@@ -517,7 +653,9 @@ assert arrived[0] == 1 and math.isclose(arrived[-1], 1.3**29, rel_tol=1e-4)
 
 # %% exercise="13-signal-report"
 def signal_report(model, loss_fn, x):
-    """For each call of a leaf: its name, the RMS of its output, the RMS of the gradient that arrives there."""
+    """For each call of a leaf: its name, the RMS of its output, the RMS of the
+    gradient that arrives there.
+    """
     ### BEGIN SOLUTION
     calls, handles = [], []
     kept = [(parameter, parameter.grad) for parameter in model.parameters()]
@@ -532,12 +670,20 @@ def signal_report(model, loss_fn, x):
         def hook(module, args, output):
             values = [output] if isinstance(output, torch.Tensor) else output
             values = values.values() if isinstance(values, dict) else values
-            tensors = [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+            tensors = [
+                v
+                for v in values
+                if isinstance(v, torch.Tensor) and v.is_floating_point()
+            ]
             count, arrived = sum(t.numel() for t in tensors), []
             for t in tensors:
                 if t.requires_grad:
-                    handles.append(t.register_hook(lambda grad: arrived.append(square_sum(grad))))
-            calls.append((name, rms([square_sum(t) for t in tensors], count), arrived, count))
+                    handles.append(
+                        t.register_hook(lambda grad: arrived.append(square_sum(grad)))
+                    )
+            calls.append(
+                (name, rms([square_sum(t) for t in tensors], count), arrived, count)
+            )
 
         return hook
 
@@ -555,7 +701,9 @@ def signal_report(model, loss_fn, x):
             handle.remove()
         for parameter, grad in kept:
             parameter.grad = grad
-    return [(name, output, rms(arrived, count)) for name, output, arrived, count in calls]
+    return [
+        (name, output, rms(arrived, count)) for name, output, arrived, count in calls
+    ]
     ### END SOLUTION
 
 
@@ -566,7 +714,10 @@ def signal_report(model, loss_fn, x):
 
 # %%
 chart(make["C"]())
-print("\nAll parameters require a gradient:", all(p.requires_grad for p in make["C"]().parameters()))
+print(
+    "\nAll parameters require a gradient:",
+    all(p.requires_grad for p in make["C"]().parameters()),
+)
 
 # %% [markdown]
 # The first thing to ask of a slow run is: **do all parameters get a gradient?** Optimizers do not complain when one gets
@@ -615,10 +766,19 @@ guess("13-what-cuts", usual=True, in_block=False, by_number=False)
 w = torch.ones(1, requires_grad=True)
 with torch.no_grad():
     in_block = 2 * w
-results = {"usual": 2 * w, "in_block": in_block, "by_number": torch.tensor((2 * w).item())}
+results = {
+    "usual": 2 * w,
+    "in_block": in_block,
+    "by_number": torch.tensor((2 * w).item()),
+}
 attached = {way: result.requires_grad for way, result in results.items()}
 print("requires grad:", attached)
-compare("13-what-cuts", usual=attached["usual"], in_block=attached["in_block"], by_number=attached["by_number"])
+compare(
+    "13-what-cuts",
+    usual=attached["usual"],
+    in_block=attached["in_block"],
+    by_number=attached["by_number"],
+)
 assert list(attached.values()) == [True, False, False]
 
 # %% [markdown] explains="13-what-cuts"
@@ -641,13 +801,36 @@ assert fixed[-1] < 0.1 < runs["C"][-1]
 # %% tags=["figure"]
 net_c.zero_grad()
 loss_fn(net_c(points), labels).backward()
-size_of_grad = {name: None if p.grad is None else rms(p.grad) for name, p in net_c.named_parameters()}
-assert all((size is None) == name.startswith("features") for name, size in size_of_grad.items())
+size_of_grad = {
+    name: None if p.grad is None else rms(p.grad)
+    for name, p in net_c.named_parameters()
+}
+assert all(
+    (size is None) == name.startswith("features") for name, size in size_of_grad.items()
+)
 figure, axes = card(8.2, 2.6)
 caption(axes, 0.4, 2.3, "Run C, after 100 steps: where the gradient arrives", size=11)
-for x, label, name in ((0.95, "features", "features.2.weight"), (2.6, "detach", None), (4.15, "head", "head.weight")):
-    below = "" if name is None else "no gradient" if size_of_grad[name] is None else f"RMS {size_of_grad[name]:.0e}"
-    node(axes, x, 1.35, label, kind="loss" if name is None else "non-leaf", below=below, width=1.05)
+for x, label, name in (
+    (0.95, "features", "features.2.weight"),
+    (2.6, "detach", None),
+    (4.15, "head", "head.weight"),
+):
+    below = (
+        ""
+        if name is None
+        else "no gradient"
+        if size_of_grad[name] is None
+        else f"RMS {size_of_grad[name]:.0e}"
+    )
+    node(
+        axes,
+        x,
+        1.35,
+        label,
+        kind="loss" if name is None else "non-leaf",
+        below=below,
+        width=1.05,
+    )
 for start, end in ((1.55, 2.0), (3.2, 3.55)):
     arrow(axes, (start, 1.45), (end, 1.45))
 arrow(axes, (5.2, 1.2), (4.72, 1.2), backward=True)
@@ -657,8 +840,9 @@ axes.plot([1.72, 1.88], [1.28, 1.12], color=BACKWARD, linewidth=2)
 before_and_after(axes, runs["C"], fixed)
 show(
     figure,
-    "The values go from features through detach to head. The gradient arrives at head, and ends at detach: features "
-    f"gets none. Without the detach the loss falls to {fixed[-1]:.2f}; before it was {runs['C'][-1]:.2f}.",
+    "The values go from features through detach to head. The gradient arrives at "
+    "head, and ends at detach: features gets none. Without the detach the loss falls "
+    f"to {fixed[-1]:.2f}; before it was {runs['C'][-1]:.2f}.",
 )
 
 # %% [markdown]
@@ -667,7 +851,9 @@ show(
 
 # %% exercise="13-why-no-gradient"
 def why_no_gradient(model, loss_fn, x):
-    """For each parameter that gets no gradient, or one of zeros, why: frozen, zero, never called or cut."""
+    """For each parameter that gets no gradient, or one of zeros, why: frozen, zero,
+    never called or cut.
+    """
     ### BEGIN SOLUTION
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
@@ -681,7 +867,9 @@ def why_no_gradient(model, loss_fn, x):
             handles.append(module.register_forward_pre_hook(before))
         loss = loss_fn(model(x))
         if loss.requires_grad and trained:
-            gradients = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
+            gradients = torch.autograd.grad(
+                loss, list(trained.values()), allow_unused=True
+            )
     finally:
         for handle in handles:
             handle.remove()
@@ -689,7 +877,9 @@ def why_no_gradient(model, loss_fn, x):
             for buffer, old in buffers:
                 buffer.copy_(old)
 
-    reasons = {name: "frozen" for name, p in model.named_parameters() if not p.requires_grad}
+    reasons = {
+        name: "frozen" for name, p in model.named_parameters() if not p.requires_grad
+    }
     for (name, p), gradient in zip(trained.items(), gradients):
         if gradient is None:
             reasons[name] = "cut" if p in called else "never called"
@@ -730,11 +920,21 @@ def gradients(model):
 
 net_d = make["D"]()
 with_hooks, without = gradients(net_d), gradients(copy.deepcopy(net_d))
-ratios = {name: (with_hooks[name].norm() / without[name].norm()).item() for name in without}
-assert all(torch.equal(p, q) for p, q in zip(net_d.parameters(), small_net().parameters()))
-print("norm with hooks / without:", {name: round(ratio, 4) for name, ratio in ratios.items()})
+ratios = {
+    name: (with_hooks[name].norm() / without[name].norm()).item() for name in without
+}
+assert all(
+    torch.equal(p, q) for p, q in zip(net_d.parameters(), small_net().parameters())
+)
+print(
+    "norm with hooks / without:",
+    {name: round(ratio, 4) for name, ratio in ratios.items()},
+)
 compare("13-run-d", cause=causes["D"])
-assert all(abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4 for name, ratio in ratios.items())
+assert all(
+    abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4
+    for name, ratio in ratios.items()
+)
 
 # %% [markdown] explains="13-run-d"
 # Without the healthy net beside it, you would not suspect this chart. The parameters of layers `0` and `2` get a hundredth
@@ -749,17 +949,30 @@ assert fixed[-1] < 0.1 < runs["D"][-1]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run D: gradient with all hooks, as a share of what it is without", size=11)
+caption(
+    axes,
+    0.4,
+    2.3,
+    "Run D: gradient with all hooks, as a share of what it is without",
+    size=11,
+)
 for index, (name, ratio) in enumerate(ratios.items()):
     y = 1.9 - 0.28 * index
     caption(axes, 1.3, y, name, size=9.5, align="right")
-    axes.barh(y, 2.6 * ratio, left=1.45, height=0.17, color=BACKWARD if ratio < 0.5 else FORWARD)
+    axes.barh(
+        y,
+        2.6 * ratio,
+        left=1.45,
+        height=0.17,
+        color=BACKWARD if ratio < 0.5 else FORWARD,
+    )
     caption(axes, 1.55 + 2.6 * ratio, y, f"{ratio:.2f}", size=9)
 before_and_after(axes, runs["D"], fixed)
 show(
     figure,
-    "Bars for six parameters. The weight and bias of the layers 0 and 2 get 0.01 of their gradient, those of layer 4 "
-    f"all of it. Without the hooks the loss falls to {fixed[-1]:.2f}; before it was {runs['D'][-1]:.2f}.",
+    "Bars for six parameters. The weight and bias of the layers 0 and 2 get 0.01 of "
+    "their gradient, those of layer 4 all of it. Without the hooks the loss falls to "
+    f"{fixed[-1]:.2f}; before it was {runs['D'][-1]:.2f}.",
 )
 
 # %% [markdown]
@@ -769,7 +982,9 @@ show(
 
 # %% exercise="13-changed-by-hooks"
 def changed_by_hooks(model, loss_fn, x):
-    """The names of the parameters whose gradient is another one than it would be without the model's hooks."""
+    """The names of the parameters whose gradient is another one than it would be
+    without the model's hooks.
+    """
     ### BEGIN SOLUTION
     leaves = [*model.parameters(), x]
     grads = [leaf.grad for leaf in leaves]
@@ -803,7 +1018,9 @@ def changed_by_hooks(model, loss_fn, x):
             for buffer, old in buffers:
                 buffer.copy_(old)
     names = [name for name, _ in model.named_parameters()]
-    return [name for name, before, now in zip(names, plain, hooked) if not same(before, now)]
+    return [
+        name for name, before, now in zip(names, plain, hooked) if not same(before, now)
+    ]
     ### END SOLUTION
 
 
@@ -843,16 +1060,27 @@ seen = {}
 net_e = scaled_net()
 for mode in ("train", "eval"):
     net_e.train(mode == "train")
-    twin = copy.deepcopy(net_e)  # in training mode, each run changes the running statistics
+    # in training mode, each run changes the running statistics
+    twin = copy.deepcopy(net_e)
 
     def hook(module, args, output, mode=mode):
         seen[mode] = [output.mean().item(), output.std().item()]
 
     with twin[0].register_forward_hook(hook), torch.no_grad():
         twin(far_points)
-    print(f"{mode:6} mean {seen[mode][0]:6.2f}   standard deviation {seen[mode][1]:.2f}")
-compare("13-batchnorm", mean=round(seen["train"][0], 2), deviation=round(seen["train"][1], 2))
-assert abs(seen["train"][0]) < 0.01 and abs(seen["train"][1] - 1) < 0.01 and seen["eval"][0] > 9
+    print(
+        f"{mode:6} mean {seen[mode][0]:6.2f}   standard deviation {seen[mode][1]:.2f}"
+    )
+compare(
+    "13-batchnorm",
+    mean=round(seen["train"][0], 2),
+    deviation=round(seen["train"][1], 2),
+)
+assert (
+    abs(seen["train"][0]) < 0.01
+    and abs(seen["train"][1] - 1) < 0.01
+    and seen["eval"][0] > 9
+)
 assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
 # %% [markdown] explains="13-batchnorm"
@@ -867,7 +1095,9 @@ assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run E: mean and deviation of what the BatchNorm outputs", size=11)
+caption(
+    axes, 0.4, 2.3, "Run E: mean and deviation of what the BatchNorm outputs", size=11
+)
 for y, mode, colour in ((1.5, "eval", BACKWARD), (0.95, "train", FORWARD)):
     mean, deviation = seen[mode]
     caption(axes, 0.4, y, f"{mode}()", colour=colour, size=9.5)
@@ -876,13 +1106,16 @@ for y, mode, colour in ((1.5, "eval", BACKWARD), (0.95, "train", FORWARD)):
     axes.plot([(left + right) / 2], [y], "|", color=INK, markersize=13)
 axes.plot([1.1, 4.9], [0.6, 0.6], color=QUIET, linewidth=0.8)
 for value in (0, 5, 10):
-    caption(axes, 1.5 + 0.28 * value, 0.42, str(value), colour=QUIET, size=9, align="center")
+    caption(
+        axes, 1.5 + 0.28 * value, 0.42, str(value), colour=QUIET, size=9, align="center"
+    )
 before_and_after(axes, runs["E"], fixed)
 show(
     figure,
-    f"In eval mode the output of the BatchNorm lies around {seen['eval'][0]:.1f}, with a deviation of "
-    f"{seen['eval'][1]:.2f}; in training mode around 0 with a deviation of 1. In training mode the loss falls to "
-    f"{fixed[-1]:.2f}; before it ended at {runs['E'][-1]:.2f}.",
+    f"In eval mode the output of the BatchNorm lies around {seen['eval'][0]:.1f}, "
+    f"with a deviation of {seen['eval'][1]:.2f}; in training mode around 0 with a "
+    f"deviation of 1. In training mode the loss falls to {fixed[-1]:.2f}; before it "
+    f"ended at {runs['E'][-1]:.2f}.",
 )
 
 # %% [markdown]
@@ -891,13 +1124,21 @@ show(
 
 # %% exercise="13-wrong-mode"
 def wrong_mode(model, x):
-    """Names of the modules that are not in the mode of the model although their mode matters for model(x)."""
+    """Names of the modules that are not in the mode of the model although their mode
+    matters for model(x).
+    """
     ### BEGIN SOLUTION
-    names = {module: name for name, module in model.named_modules() if module.training != model.training}
+    names = {
+        module: name
+        for name, module in model.named_modules()
+        if module.training != model.training
+    }
     found, busy = set(), []
 
     def state():
-        return torch.get_rng_state(), [(buffer, buffer.clone()) for buffer in model.buffers()]
+        return torch.get_rng_state(), [
+            (buffer, buffer.clone()) for buffer in model.buffers()
+        ]
 
     def put_back(random, buffers):
         torch.set_rng_state(random)
@@ -905,10 +1146,19 @@ def wrong_mode(model, x):
             buffer.copy_(old)
 
     def copied(values):
-        return [value.clone() if isinstance(value, torch.Tensor) else value for value in values]
+        return [
+            value.clone() if isinstance(value, torch.Tensor) else value
+            for value in values
+        ]
 
     def tensors(output):
-        values = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else [output]
+        values = (
+            output.values()
+            if isinstance(output, dict)
+            else output
+            if isinstance(output, tuple)
+            else [output]
+        )
         return [value for value in copied(values) if isinstance(value, torch.Tensor)]
 
     def before(module, args, kwargs):
@@ -919,7 +1169,13 @@ def wrong_mode(model, x):
         try:
             for module.training in (True, False):
                 put_back(*now)
-                outputs.append(tensors(module.forward(*copied(args), **dict(zip(kwargs, copied(kwargs.values()))))))
+                outputs.append(
+                    tensors(
+                        module.forward(
+                            *copied(args), **dict(zip(kwargs, copied(kwargs.values())))
+                        )
+                    )
+                )
         finally:
             busy.clear()
             module.training = mode
@@ -931,7 +1187,9 @@ def wrong_mode(model, x):
     with torch.no_grad():
         try:
             for module in names:
-                handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+                handles.append(
+                    module.register_forward_pre_hook(before, with_kwargs=True)
+                )
             model(x)
         finally:
             for handle in handles:
@@ -994,7 +1252,9 @@ for handle in handles:
 for label, count in spoilt.items():
     print(f"{label:10} a NaN for {count} of 256 points")
 compare("13-run-f", layer=[count > 0 for count in spoilt.values()].index(True))
-assert list(spoilt.values())[:2] == [0, 0] and all(0 < count < 20 for count in list(spoilt.values())[2:])
+assert list(spoilt.values())[:2] == [0, 0] and all(
+    0 < count < 20 for count in list(spoilt.values())[2:]
+)
 
 # %% [markdown] explains="13-run-f"
 # `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For a few points all six channels
@@ -1028,7 +1288,10 @@ for extra in (1e-6, 1.0):
     h.retain_grad()
     SafeShare(extra)(h)[0, 0].backward()
     before_share[extra] = h.grad[0, 0].item()
-    print(f"+ {extra:g}: a gradient of 1 becomes {h.grad[0, 0]:g}, and {z.grad[0, 0]:g} before the ReLU")
+    print(
+        f"+ {extra:g}: a gradient of 1 becomes {h.grad[0, 0]:g}, and {z.grad[0, 0]:g} "
+        "before the ReLU"
+    )
     assert math.isclose(h.grad[0, 0], 1 / extra, rel_tol=1e-5) and not z.grad.any()
 compare("13-tiny-number", tiny=round(before_share[1e-6]), one=before_share[1.0])
 
@@ -1044,18 +1307,30 @@ assert fixed[-1] < 0.3
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, f"Run F, step {bad}: points with a NaN in the output of each layer", size=11)
+caption(
+    axes,
+    0.4,
+    2.3,
+    f"Run F, step {bad}: points with a NaN in the output of each layer",
+    size=11,
+)
 for index, (label, count) in enumerate(spoilt.items()):
     y = 1.9 - 0.28 * index
     caption(axes, 1.3, y, label, size=9.5, align="right")
-    axes.barh(y, 2.6 * count / max(spoilt.values()), left=1.45, height=0.17, color=BACKWARD)
-    caption(axes, 1.55 + 2.6 * count / max(spoilt.values()), y, f"{count} of 256", size=9)
+    axes.barh(
+        y, 2.6 * count / max(spoilt.values()), left=1.45, height=0.17, color=BACKWARD
+    )
+    caption(
+        axes, 1.55 + 2.6 * count / max(spoilt.values()), y, f"{count} of 256", size=9
+    )
 before_and_after(axes, runs["F"], fixed)
 show(
     figure,
     "Points with a NaN in the output of each layer: "
     + ", ".join(f"{label} {count}" for label, count in spoilt.items())
-    + f". Before, the curve ends with a NaN at step {bad}; after the fix the loss falls to {fixed[-1]:.2f}.",
+    + f". Before, the curve ends with a NaN at step {bad}; after the fix the loss "
+    "falls "
+    f"to {fixed[-1]:.2f}.",
 )
 
 # %% [markdown]
@@ -1072,7 +1347,13 @@ assert runs["G"][-1] > 0.5 and all(0.3 < size <= 1 for size, _ in before_g)
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.8)
-caption(axes, 0.4, 2.5, "Run G: RMS at each tanh, of its output (blue) and of the gradient there (orange)", size=11)
+caption(
+    axes,
+    0.4,
+    2.5,
+    "Run G: RMS at each tanh, of its output (blue) and of the gradient there (orange)",
+    size=11,
+)
 for power in (2, 0, -2, -4):
     y = 0.6 + 1.5 * (power + 4.5) / 7
     axes.plot([1.0, 4.9], [y, y], color=QUIET, linewidth=0.4)
@@ -1089,10 +1370,12 @@ caption(axes, 5.45, 2.25, "loss", colour=BACKWARD, size=9.5)
 caption(axes, 6.65, 0.4, "100 steps", colour=QUIET, size=9, align="center")
 show(
     figure,
-    f"Left, on a logarithmic axis, {len(before_g)} tanh layers of run G. The RMS of the output lies between "
-    f"{min(row[0] for row in before_g):.2f} and {max(row[0] for row in before_g):.2f}. The RMS of the gradient is "
-    f"{before_g[0][1]:.0e} at the first layer and {before_g[-1][1]:.0e} at the last, with a straight line between. "
-    "Right, the loss: it jumps above the dashed line, the blind loss, for some 40 steps, and then lies on it.",
+    f"Left, on a logarithmic axis, {len(before_g)} tanh layers of run G. The RMS of "
+    f"the output lies between {min(row[0] for row in before_g):.2f} and "
+    f"{max(row[0] for row in before_g):.2f}. The RMS of the gradient is "
+    f"{before_g[0][1]:.0e} at the first layer and {before_g[-1][1]:.0e} at the last, "
+    "with a straight line between. Right, the loss: it jumps above the dashed line, "
+    "the blind loss, for some 40 steps, and then lies on it.",
 )
 
 # %% [markdown]
@@ -1104,11 +1387,17 @@ guess("13-run-g", cause="exploding")
 # %%
 fixed = train(rescaled(make["G"]()), lr=0.02)
 print(f"before: {runs['G'][-1]:.3f}   after: {fixed[-1]:.3f}")
-print(f"gradient at the first tanh / gradient at the last: {before_g[0][1] / before_g[-1][1]:.0f}")
+print(
+    "gradient at the first tanh / gradient at the last: "
+    f"{before_g[0][1] / before_g[-1][1]:.0f}"
+)
 start, stepped = make["G"](), make["G"]()
 train(stepped, lr=0.02, steps=1)
 moved = (stepped[0].weight - start[0].weight).abs().max()
-print(f"weights of layer 0: the largest is {start[0].weight.abs().max():.1f}, the first step moves one by {moved:.1f}")
+print(
+    f"weights of layer 0: the largest is {start[0].weight.abs().max():.1f}, the first "
+    f"step moves one by {moved:.1f}"
+)
 compare("13-run-g", cause=causes["G"])
 assert moved > 10
 assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
@@ -1156,12 +1445,16 @@ assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
 
 # %% exercise="13-diagnose"
 def diagnose(make, x, y, loss_fn, lr):
-    """What is wrong with the models that make() returns, and the name of the module where it starts."""
+    """What is wrong with the models that make() returns, and the name of the module
+    where it starts.
+    """
     ### BEGIN SOLUTION
     x, y, random = x.detach(), y.detach(), torch.get_rng_state()
 
     def one_pass(model):
-        """The outputs of leaves in the order of their calls; `.grad` of each is what arrives there."""
+        """The outputs of leaves in the order of their calls; `.grad` of each is what
+        arrives there.
+        """
         calls, names = [], {module: name for name, module in model.named_modules()}
 
         def keep(module, args, output):
@@ -1169,7 +1462,11 @@ def diagnose(make, x, y, loss_fn, lr):
                 output.retain_grad()
             calls.append((names[module], output))
 
-        handles = [module.register_forward_hook(keep) for module in names if not list(module.children())]
+        handles = [
+            module.register_forward_hook(keep)
+            for module in names
+            if not list(module.children())
+        ]
         torch.set_rng_state(random)
         loss = loss_fn(model(x), y)
         if loss.requires_grad:
@@ -1180,10 +1477,18 @@ def diagnose(make, x, y, loss_fn, lr):
 
     def hooks_of(module):
         """The dicts that hold the hooks of a module and of its own parameters."""
-        kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+        kinds = (
+            "_forward_pre_hooks",
+            "_forward_hooks",
+            "_backward_pre_hooks",
+            "_backward_hooks",
+        )
         found = [getattr(module, kind) for kind in kinds]
         for parameter in module.parameters(recurse=False):
-            found += [parameter._backward_hooks or {}, parameter._post_accumulate_grad_hooks or {}]
+            found += [
+                parameter._backward_hooks or {},
+                parameter._post_accumulate_grad_hooks or {},
+            ]
         return found
 
     def gradients_without_hooks_of(name):
@@ -1197,12 +1502,18 @@ def diagnose(make, x, y, loss_fn, lr):
         model, outputs = make(), []
         module = model.get_submodule(name)
         module.training = training
-        module.register_forward_hook(lambda module, args, output: outputs.append(output.detach().clone()))
+        module.register_forward_hook(
+            lambda module, args, output: outputs.append(output.detach().clone())
+        )
         one_pass(model)
         return outputs
 
     def equal(a, b):
-        return a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0)
+        return (
+            a is b
+            if a is None or b is None
+            else torch.allclose(a, b, rtol=1e-3, atol=0)
+        )
 
     def rms(t):
         return t.double().square().mean().sqrt().item()
@@ -1217,15 +1528,26 @@ def diagnose(make, x, y, loss_fn, lr):
                 return "nan", name
         grads = [parameter.grad for parameter in model.parameters()]
         for name, module in make().named_modules():
-            if any(hooks_of(module)) and not all(map(equal, grads, gradients_without_hooks_of(name))):
+            if any(hooks_of(module)) and not all(
+                map(equal, grads, gradients_without_hooks_of(name))
+            ):
                 return "hook", name
         for name, module in modules.items():
-            if not module.training and not all(map(torch.equal, outputs_of(name, True), outputs_of(name, False))):
+            if not module.training and not all(
+                map(torch.equal, outputs_of(name, True), outputs_of(name, False))
+            ):
                 return "mode", name
 
-        own = {name: list(module.parameters(recurse=False)) for name, module in modules.items()}
+        own = {
+            name: list(module.parameters(recurse=False))
+            for name, module in modules.items()
+        }
         own = {name: parameters for name, parameters in own.items() if parameters}
-        without = [name for name in own if all(parameter.grad is None for parameter in own[name])]
+        without = [
+            name
+            for name in own
+            if all(parameter.grad is None for parameter in own[name])
+        ]
         for name in without:
             if name not in called:
                 return "unused", name
@@ -1236,7 +1558,11 @@ def diagnose(make, x, y, loss_fn, lr):
             if name in without:
                 return "cut", name
 
-        arriving = [(name, rms(output.grad)) for name, output in reversed(calls) if output.grad is not None]
+        arriving = [
+            (name, rms(output.grad))
+            for name, output in reversed(calls)
+            if output.grad is not None
+        ]
         last = arriving[0][1]
         for name, size in arriving:
             if size > 10_000 * last:
@@ -1246,9 +1572,15 @@ def diagnose(make, x, y, loss_fn, lr):
                 if parameter.grad is not None:
                     parameter -= lr * parameter.grad
         for outputs in (calls, one_pass(model)):
-            relus = [(name, (output == 0).all(0)) for name, output in outputs if isinstance(modules[name], nn.ReLU)]
+            relus = [
+                (name, (output == 0).all(0))
+                for name, output in outputs
+                if isinstance(modules[name], nn.ReLU)
+            ]
             for name, _ in relus:
-                silent = torch.stack([channels for other, channels in relus if other == name]).all(0)
+                silent = torch.stack(
+                    [channels for other, channels in relus if other == name]
+                ).all(0)
                 if silent.float().mean() > 0.5:
                     return "dead", name
         for name, size in arriving:
@@ -1292,5 +1624,9 @@ def diagnose(make, x, y, loss_fn, lr):
 progress()
 assert causes == {
     name: diagnose(new, far_points if name == "E" else points, labels, loss_fn, 0.02)[0]
-    for name, new in {**make, "A": lambda: copy.deepcopy(net_a), "F": lambda: copy.deepcopy(net_f)}.items()
+    for name, new in {
+        **make,
+        "A": lambda: copy.deepcopy(net_a),
+        "F": lambda: copy.deepcopy(net_f),
+    }.items()
 }

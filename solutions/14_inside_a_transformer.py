@@ -20,10 +20,22 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+from graders.figures import (
+    BACKWARD,
+    CARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    node,
+    show,
+)
 from graders.nets import WORDS, complete, decode, draw_echoes, echo_decoder, encode
 
-torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a shared machine many wait for each other
+# small tensors: one thread is fastest, and on a shared machine many wait for each other
+torch.set_num_threads(1)
 
 # %% [markdown]
 # ## A model that echoes
@@ -47,7 +59,9 @@ with torch.no_grad():
 print("next:", said)
 compare("14-echo", word=said)
 assert said == "COW"
-assert [decode(echo) for seed in (0, 2) for echo in draw_echoes(2, seed, 16)[0]][1:] == [
+assert [decode(echo) for seed in (0, 2) for echo in draw_echoes(2, seed, 16)[0]][
+    1:
+] == [
     "! EWE OWL BEE PIG . ewe owl bee pig ! BEE PIG . pig .",
     "! PIG ELK DOG JAY KOI . jay koi ! JAY KOI . dog jay koi",
     ". jay cow dog . jay cow dog . jay cow dog ! COW DOG .",
@@ -69,10 +83,16 @@ with torch.no_grad():
     logits = model(tokens)
 answer = logits[0, -1].softmax(0)
 print("tokens:", tuple(tokens.shape), "  logits:", tuple(logits.shape))
-print("next:", {WORDS[k]: round(answer[k].item(), 3) for k in answer.topk(3).indices.tolist()})
+print(
+    "next:",
+    {WORDS[k]: round(answer[k].item(), 3) for k in answer.topk(3).indices.tolist()},
+)
 print(decode(complete(model, tokens, 16)))
 assert answer[COW] > 0.97
-assert all(e[:, 1:][e[:, :-1] == WORDS.index("bee")].unique().numel() > 10 for e in [draw_echoes(100, 77)[0]])
+assert all(
+    e[:, 1:][e[:, :-1] == WORDS.index("bee")].unique().numel() > 10
+    for e in [draw_echoes(100, 77)[0]]
+)
 
 # %% [markdown]
 # No animal always follows `bee`: the lists were drawn at random. So the model cannot know the answer from its weights.
@@ -89,7 +109,15 @@ arrow(axes, (1.4, 1.0), (7.15, 1.0))
 for layer in range(3):
     left = 1.75 + 1.72 * layer
     axes.add_patch(
-        plt.Rectangle((left, 0.72), 1.5, 1.68, facecolor="#eeeeec", edgecolor=QUIET, linewidth=0.8, zorder=0)
+        plt.Rectangle(
+            (left, 0.72),
+            1.5,
+            1.68,
+            facecolor="#eeeeec",
+            edgecolor=QUIET,
+            linewidth=0.8,
+            zorder=0,
+        )
     )
     caption(axes, left + 0.75, 2.52, f"blocks[{layer}]", align="center", size=9.5)
     for place, (name, kind) in enumerate((("attention", "hook"), ("MLP", "non-leaf"))):
@@ -103,13 +131,22 @@ for k in range(4):
     axes.plot([x], [1.0], "o", color=BACKWARD, markersize=6, zorder=5)
     caption(axes, x, 0.5, f"stream[{k}]", align="center", size=9, colour=BACKWARD)
 node(axes, 7.63, 1.0, "norm,\nunembed", kind="loss", width=0.9, height=0.62)
-caption(axes, 0.3, 0.17, "Attention is the only part that looks at other tokens.", colour=QUIET, size=9.5)
+caption(
+    axes,
+    0.3,
+    0.17,
+    "Attention is the only part that looks at other tokens.",
+    colour=QUIET,
+    size=9.5,
+)
 show(
     figure,
-    "The stream of one token as an arrow from left to right. It starts at embed + position, passes blocks[0], "
-    "blocks[1] and blocks[2], and ends in norm and unembed. In each block attention and then an MLP read from the "
-    "arrow and add to it. Points on the arrow are named stream[0], before the first block, to stream[3], behind the "
-    "last. Attention is the only part that looks at other tokens.",
+    "The stream of one token as an arrow from left to right. It starts at embed + "
+    "position, passes blocks[0], blocks[1] and blocks[2], and ends in norm and "
+    "unembed. In each block attention and then an MLP read from the arrow and add to "
+    "it. Points on the arrow are named stream[0], before the first block, to "
+    "stream[3], behind the last. Attention is the only part that looks at other "
+    "tokens.",
 )
 
 # %% [markdown]
@@ -141,8 +178,18 @@ guess("14-block-output", output="tuple", positional=1)
 # %%
 def look(module, args, kwargs, output):
     print("positional:", [tuple(a.shape) for a in args])
-    print("by keyword:", {name: value if value is None else tuple(value.shape) for name, value in kwargs.items()})
-    print("output:    ", type(output).__name__, [o if o is None else tuple(o.shape) for o in output])
+    print(
+        "by keyword:",
+        {
+            name: value if value is None else tuple(value.shape)
+            for name, value in kwargs.items()
+        },
+    )
+    print(
+        "output:    ",
+        type(output).__name__,
+        [o if o is None else tuple(o.shape) for o in output],
+    )
     found.append((type(output).__name__, len(args)))
 
 
@@ -151,12 +198,13 @@ with torch.no_grad(), model.blocks[1].register_forward_hook(look, with_kwargs=Tr
     model(tokens)
 compare("14-block-output", output=found[0][0], positional=found[0][1])
 assert found == [("tuple", 1)]
-assert "hidden, seen = block(hidden, attn_mask=attn_mask, cache=cache[index] if cache else None)" in __import__(
-    "inspect"
-).getsource(type(model).forward)
-assert "return hidden, None if cache is None else seen" in __import__("inspect").getsource(
-    type(model.blocks[1]).forward
+assert (
+    "hidden, seen = block(hidden, attn_mask=attn_mask, cache=cache[index] if cache "
+    "else None)" in __import__("inspect").getsource(type(model).forward)
 )
+assert "return hidden, None if cache is None else seen" in __import__(
+    "inspect"
+).getsource(type(model.blocks[1]).forward)
 
 # %% [markdown] explains="14-block-output"
 # A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the
@@ -176,7 +224,9 @@ guess("14-calls", tokens=1, cache=12)
 
 # %%
 calls = []
-with model.blocks[1].register_forward_hook(lambda module, args, output: calls.append(output)):
+with model.blocks[1].register_forward_hook(
+    lambda module, args, output: calls.append(output)
+):
     complete(model, tokens, 3)
 for hidden, cache in calls:
     print("stream:", tuple(hidden.shape), "  cache:", tuple(cache.shape))
@@ -203,7 +253,10 @@ guess("14-lost-tuple", one="raises", two="goes on")
 two = encode(TEXT, "! ANT APE BAT ! ANT APE BAT ! ANT")
 what = {}
 for name, batch in (("one", tokens), ("two", two)):
-    with torch.no_grad(), model.blocks[1].register_forward_hook(lambda module, args, output: output[0]):
+    with (
+        torch.no_grad(),
+        model.blocks[1].register_forward_hook(lambda module, args, output: output[0]),
+    ):
         try:
             print(f"{name}: logits {tuple(model(batch).shape)}")
             what[name] = "goes on"
@@ -226,9 +279,12 @@ assert what == {"one": "raises", "two": "goes on"}
 # %%
 @torch.no_grad()
 def walk(tokens, change=lambda layer, hidden: hidden):
-    """What model(tokens) does, written out: the stream before the first block and behind each, and the logits."""
+    """What model(tokens) does, written out: the stream before the first block and
+    behind each, and the logits.
+    """
     count = tokens.shape[1]
-    mask = torch.ones(count, count, dtype=torch.bool).triu(1)  # True: may not look there
+    # True: may not look there
+    mask = torch.ones(count, count, dtype=torch.bool).triu(1)
     hidden = model.embed(tokens) + model.position(torch.arange(count))
     stream = [hidden]
     for layer, block in enumerate(model.blocks):
@@ -239,7 +295,12 @@ def walk(tokens, change=lambda layer, hidden: hidden):
 
 
 stream, by_hand = walk(tokens)
-print("stream:", tuple(stream.shape), "  same logits:", torch.allclose(by_hand, logits, atol=1e-5))
+print(
+    "stream:",
+    tuple(stream.shape),
+    "  same logits:",
+    torch.allclose(by_hand, logits, atol=1e-5),
+)
 assert torch.allclose(by_hand, logits, atol=1e-5) and stream.shape == (4, 1, 10, 64)
 
 # %% [markdown]
@@ -249,7 +310,9 @@ assert torch.allclose(by_hand, logits, atol=1e-5) and stream.shape == (4, 1, 10,
 
 # %% exercise="14-residual-stream"
 def residual_stream(model, tokens):
-    """What flows between the blocks of model(tokens): [blocks + 1, batch, token, width], without graph."""
+    """What flows between the blocks of model(tokens): [blocks + 1, batch, token,
+    width], without graph.
+    """
     ### BEGIN SOLUTION
     stream = []
 
@@ -271,7 +334,9 @@ def residual_stream(model, tokens):
 
 # %%
 try:
-    print("as by hand:", torch.allclose(residual_stream(model, tokens), stream, atol=1e-5))
+    print(
+        "as by hand:", torch.allclose(residual_stream(model, tokens), stream, atol=1e-5)
+    )
     assert torch.allclose(residual_stream(model, tokens), stream, atol=1e-5)
 except NotImplementedError:
     print("Solve 14-residual-stream, then run this cell again.")
@@ -293,11 +358,18 @@ with torch.no_grad():
     lens = model.unembed(model.norm(stream))[:, 0].softmax(2)  # [4, token, word]
 rows = ["embedded", *(f"block {k}" for k in range(3))]
 for row, probabilities in zip(rows, lens[:, -1]):
-    print(f"{row:9} bee {probabilities[WORDS.index('bee')]:.3f}   cow {probabilities[COW]:.3f}")
+    print(
+        f"{row:9} bee {probabilities[WORDS.index('bee')]:.3f}   cow "
+        f"{probabilities[COW]:.3f}"
+    )
 best = lens[:, -1].argmax(1).tolist()
 compare("14-lens", first=WORDS[best[0]], last=WORDS[best[3]])
 assert model.embed.weight is model.unembed.weight and best[3] == COW
-assert best[1:].index(COW) == 1 and WORDS[best[0]] == "bee" and lens[3, -1, COW] > lens[2, -1, COW]
+assert (
+    best[1:].index(COW) == 1
+    and WORDS[best[0]] == "bee"
+    and lens[3, -1, COW] > lens[2, -1, COW]
+)
 assert [WORDS[k] for k in lens[1, 2:5].argmax(1)] == ["fox", "owl", "bee"]
 
 
@@ -326,11 +398,12 @@ grid(
 )
 show(
     figure,
-    "A table of four rows and ten columns, one for each token of the text. In the lowest row, embedded, each token "
-    "says itself. Behind block 0 some say the word before them: owl says fox, bee says owl, cow says bee. Behind "
-    "block 1, and with more certainty behind block 2, the tokens of the second round say the right next word: fox at "
-    "the dot, owl at fox, bee at owl, cow at bee. In the first round they say a dot, with a probability of about a "
-    "half.",
+    "A table of four rows and ten columns, one for each token of the text. In the "
+    "lowest row, embedded, each token says itself. Behind block 0 some say the word "
+    "before them: owl says fox, bee says owl, cow says bee. Behind block 1, and with "
+    "more certainty behind block 2, the tokens of the second round say the right next "
+    "word: fox at the dot, owl at fox, bee at owl, cow at bee. In the first round "
+    "they say a dot, with a probability of about a half.",
 )
 
 # %% [markdown] explains="14-lens"
@@ -347,12 +420,19 @@ show(
 
 # %% exercise="14-logit-lens"
 def logit_lens(model, tokens):
-    """What model would say before its first block, and after each: [blocks + 1, batch, token, vocabulary]."""
+    """What model would say before its first block, and after each: [blocks + 1,
+    batch, token, vocabulary].
+    """
     ### BEGIN SOLUTION
     stream = []
     with contextlib.ExitStack() as hooks, torch.no_grad():
-        for module in (*model.blocks, model.norm):  # what one block passes on, the next module gets
-            hooks.enter_context(module.register_forward_pre_hook(lambda _, args: stream.append(args[0].clone())))
+        # what one block passes on, the next module gets
+        for module in (*model.blocks, model.norm):
+            hooks.enter_context(
+                module.register_forward_pre_hook(
+                    lambda _, args: stream.append(args[0].clone())
+                )
+            )
         model(tokens)
     with torch.no_grad():
         return model.unembed(model.norm(torch.stack(stream)))
@@ -376,18 +456,32 @@ guess("14-weights", dot=1)
 with torch.no_grad():
     kept = []
     with model.blocks[1].attention.register_forward_hook(
-        lambda module, args, kwargs, output: kept.append((kwargs, output)), with_kwargs=True
+        lambda module, args, kwargs, output: kept.append((kwargs, output)),
+        with_kwargs=True,
     ):
         model(tokens)
 kwargs, output = kept[0]
-print("keyword arguments:", {name: value for name, value in kwargs.items() if name != "attn_mask"})
+print(
+    "keyword arguments:",
+    {name: value for name, value in kwargs.items() if name != "attn_mask"},
+)
 print("second output:", output[1])
 assert output[1] is None and kwargs["need_weights"] is False
 
-normed, later = model.blocks[1].norm1(stream[1]), torch.ones(10, 10, dtype=torch.bool).triu(1)
+normed, later = (
+    model.blocks[1].norm1(stream[1]),
+    torch.ones(10, 10, dtype=torch.bool).triu(1),
+)
 with torch.no_grad():
-    _, weights = model.blocks[1].attention(normed, normed, normed, attn_mask=later, average_attn_weights=False)
-print("weights, asked for:", tuple(weights.shape), "  the dot at the dot:", weights[0, :, 0, 0].tolist())
+    _, weights = model.blocks[1].attention(
+        normed, normed, normed, attn_mask=later, average_attn_weights=False
+    )
+print(
+    "weights, asked for:",
+    tuple(weights.shape),
+    "  the dot at the dot:",
+    weights[0, :, 0, 0].tolist(),
+)
 compare("14-weights", dot=weights[0, :, 0, 0].unique())
 assert weights.shape == (1, 4, 10, 10) and weights[0, :, 0, 0].tolist() == [1, 1, 1, 1]
 assert torch.allclose(weights.sum(3), torch.ones(1, 4, 10))
@@ -409,7 +503,9 @@ def attention_by_hand(text, layer):
     block, count = model.blocks[layer], stream.shape[2]
     normed = block.norm1(stream[layer])
     mask = torch.ones(count, count, dtype=torch.bool).triu(1)
-    return block.attention(normed, normed, normed, attn_mask=mask, average_attn_weights=False)[1][0]
+    return block.attention(
+        normed, normed, normed, attn_mask=mask, average_attn_weights=False
+    )[1][0]
 
 
 LONG = ". fox owl bee cow yak ! FOX OWL BEE COW YAK . fox owl bee cow yak"
@@ -430,7 +526,10 @@ guess("14-stripe", word="yak")
 # %%
 head_3 = patterns[1, 3]
 target = head_3[long.index("COW")].argmax()
-print(f"COW looks at {long[target]}, number {target}, with weight {head_3[long.index('COW'), target]:.3f}")
+print(
+    f"COW looks at {long[target]}, number {target}, with weight "
+    f"{head_3[long.index('COW'), target]:.3f}"
+)
 compare("14-stripe", word=long[target])
 assert long[target] == "yak" and head_3[long.index("COW"), target] > 0.95
 
@@ -445,10 +544,12 @@ for place, (layer, head) in enumerate(((0, 1), (1, 3))):
     axes.set_title(f"block {layer}, head {head}", fontsize=10.5, color=INK)
 show(
     figure,
-    "Two tables: which token (row) looks at which (column). Block 0, head 1: in the first round, a dark stripe just "
-    "below the diagonal, so each animal looks at the one before it; below it is smeared. Block 1, head 3: in the "
-    "second and the third round a dark stripe each. Each animal looks at the word in the first round that came after "
-    "the same animal: FOX at owl, OWL at bee, BEE at cow, COW at yak. Loud looks at quiet.",
+    "Two tables: which token (row) looks at which (column). Block 0, head 1: in the "
+    "first round, a dark stripe just below the diagonal, so each animal looks at the "
+    "one before it; below it is smeared. Block 1, head 3: in the second and the third "
+    "round a dark stripe each. Each animal looks at the word in the first round that "
+    "came after the same animal: FOX at owl, OWL at bee, BEE at cow, COW at yak. Loud "
+    "looks at quiet.",
 )
 
 # %% [markdown] explains="14-stripe"
@@ -464,7 +565,9 @@ show(
 
 # %% exercise="14-attention-pattern"
 def attention_pattern(model, tokens, layer):
-    """Where each head of block `layer` looks in model(tokens): [batch, heads, token, token], without graph."""
+    """Where each head of block `layer` looks in model(tokens): [batch, heads, token,
+    token], without graph.
+    """
     ### BEGIN SOLUTION
     attention, kept = model.blocks[layer].attention, []
 
@@ -497,11 +600,14 @@ for head in range(4):
     axes.imshow(patterns[1, head], vmin=0, vmax=1, cmap="Blues", aspect="auto")
     axes.set(xticks=[], yticks=[])
     axes.set_title(f"block 1, head {head}", fontsize=10.5, color=INK)
-assert all(patterns[1, head, long.index("COW")].argmax() == long.index("yak") for head in (1, 3))
+assert all(
+    patterns[1, head, long.index("COW")].argmax() == long.index("yak")
+    for head in (1, 3)
+)
 show(
     figure,
-    "The patterns of the four heads of block 1 on the same text. Heads 1 and 3 have the same two dark stripes. Heads "
-    "0 and 2 have none.",
+    "The patterns of the four heads of block 1 on the same text. Heads 1 and 3 have "
+    "the same two dark stripes. Heads 0 and 2 have none.",
 )
 
 # %% [markdown]
@@ -516,7 +622,9 @@ show(
 # %%
 with torch.no_grad():
     beside = []  # the heads of block 1, side by side
-    with model.blocks[1].mix.register_forward_pre_hook(lambda module, args: beside.append(args[0][0, -1])):
+    with model.blocks[1].mix.register_forward_pre_hook(
+        lambda module, args: beside.append(args[0][0, -1])
+    ):
         model(tokens)
     columns = zip(beside[0].split(16), model.blocks[1].mix.weight.split(16, dim=1))
     added = [(weight @ head).norm().item() for head, weight in columns]
@@ -534,7 +642,9 @@ guess("14-which-head", head=3)
 # %%
 @torch.no_grad()
 def without_head(layer, head, measure):
-    """`measure()` while this head adds nothing: its columns of the weight of `mix` are 0."""
+    """`measure()` while this head adds nothing: its columns of the weight of `mix`
+    are 0.
+    """
     weight = model.blocks[layer].mix.weight
     before = weight.clone()
     weight[:, 16 * head : 16 * head + 16] = 0
@@ -565,31 +675,60 @@ assert lost == [3] and min(single[1][:3]) > 0.9 and abs(cow() - answer[COW]) < 1
 
 # %%
 echoes, rounds = draw_echoes(100, 77)
-named = (rounds[:, 1:] > 0) & (echoes[:, 1:] > 1) & (echoes[:, :-1] > 1)  # an animal after an animal, not in round 0
+# an animal after an animal, not in round 0
+named = (rounds[:, 1:] > 0) & (echoes[:, 1:] > 1) & (echoes[:, :-1] > 1)
 
 
 def named_right():
-    return (model(echoes[:, :-1]).argmax(2) == echoes[:, 1:])[named].float().mean().item()
+    return (
+        (model(echoes[:, :-1]).argmax(2) == echoes[:, 1:])[named].float().mean().item()
+    )
 
 
 with torch.no_grad():
     all_heads = named_right()
     print(f"all heads: {all_heads:.2f}")
-average = [[without_head(layer, head, named_right) for head in range(4)] for layer in range(3)]
+average = [
+    [without_head(layer, head, named_right) for head in range(4)] for layer in range(3)
+]
 assert average[1][3] < 0.6 and average[0][1] < 0.45 and 0.7 < average[0][3] < 0.95
-assert min(average[2]) > all_heads - 0.01 and average[1][3] > single[1][3] and average[0][1] > single[0][1]
+assert (
+    min(average[2]) > all_heads - 0.01
+    and average[1][3] > single[1][3]
+    and average[0][1] > single[0][1]
+)
 
 # %% tags=["figure"]
 figure = Figure(figsize=(8.2, 2.3), facecolor=CARD)
-for place, (values, title) in enumerate(((single, "p(cow) in our text"), (average, "named right in 100 texts"))):
+for place, (values, title) in enumerate(
+    ((single, "p(cow) in our text"), (average, "named right in 100 texts"))
+):
     texts = [[f"{value:.2f}" for value in row] for row in values]
     axes = figure.add_axes((0.08 + 0.49 * place, 0.13, 0.42, 0.7))
-    grid(axes, values, rows[1:], [f"head {k}" for k in range(4)], texts, f"{title}, without one head")
+    grid(
+        axes,
+        values,
+        rows[1:],
+        [f"head {k}" for k in range(4)],
+        texts,
+        f"{title}, without one head",
+    )
 listed = "; ".join(
-    f"{name}: " + ", ".join(f"block {k} " + " ".join(f"{value:.2f}" for value in row) for k, row in enumerate(values))
-    for name, values in (("p(cow) in our text without head 0 to 3", single), ("Share in 100 texts", average))
+    f"{name}: "
+    + ", ".join(
+        f"block {k} " + " ".join(f"{value:.2f}" for value in row)
+        for k, row in enumerate(values)
+    )
+    for name, values in (
+        ("p(cow) in our text without head 0 to 3", single),
+        ("Share in 100 texts", average),
+    )
 )
-show(figure, f"Two tables of three blocks and four heads. {listed}. Head 1 of block 0 and head 3 of block 1 stand out.")
+show(
+    figure,
+    f"Two tables of three blocks and four heads. {listed}. Head 1 of block 0 and head "
+    "3 of block 1 stand out.",
+)
 
 # %% [markdown]
 # The same two heads stand out, but less: where they are missing, others do part of the work. Without any head of
@@ -602,7 +741,9 @@ show(figure, f"Two tables of three blocks and four heads. {listed}. Head 1 of bl
 
 # %% exercise="14-ablate-head"
 def ablate_head(model, layer, head):
-    """A context manager; within it, this head of block `layer` adds nothing to the stream."""
+    """A context manager; within it, this head of block `layer` adds nothing to the
+    stream.
+    """
     ### BEGIN SOLUTION
     block = model.blocks[layer]
     size = block.mix.in_features // block.attention.num_heads
@@ -670,21 +811,30 @@ assert say(TEXT, with_louder(1)).isupper() and say(LOUD, with_louder(-1)).islowe
 # %% tags=["figure"]
 scales = [k / 10 for k in range(-10, 31)]
 curves = [walk(tokens, with_louder(scale))[1][0, -1].softmax(0) for scale in scales]
-assert curves[-1][WORDS.index("COW")] < 0.6 < 0.9 < curves[20][WORDS.index("COW")]  # at a scale of 3 and of 1
+# at a scale of 3 and of 1
+assert curves[-1][WORDS.index("COW")] < 0.6 < 0.9 < curves[20][WORDS.index("COW")]
 figure = Figure(figsize=(8.2, 2.5), facecolor=CARD)
 axes = figure.add_axes((0.07, 0.2, 0.9, 0.66), facecolor=CARD)
 for word, colour in (("cow", FORWARD), ("COW", BACKWARD)):
-    axes.plot(scales, [curve[WORDS.index(word)].item() for curve in curves], color=colour, linewidth=1.8)
+    axes.plot(
+        scales,
+        [curve[WORDS.index(word)].item() for curve in curves],
+        color=colour,
+        linewidth=1.8,
+    )
 axes.text(-0.95, 0.78, "p(cow)", color=FORWARD, fontsize=10)
 axes.text(1.0, 0.85, "p(COW)", color=BACKWARD, fontsize=10)
 axes.set_xlabel("scale", fontsize=9.5, color=INK)
 axes.tick_params(labelsize=8.5, colors=INK)
 axes.spines[["top", "right"]].set_visible(False)
-axes.set_title("The direction, added behind block 1", fontsize=10.5, color=INK, loc="left")
+axes.set_title(
+    "The direction, added behind block 1", fontsize=10.5, color=INK, loc="left"
+)
 show(
     figure,
-    "Two curves over the scale, from -1 to 3. p(cow) is close to 1 up to a scale of 0.2, and falls to 0 at 0.8. "
-    "p(COW) rises from 0 to nearly 1 in the same range, is highest at a scale of 1, and falls again, to 0.4 at 3.",
+    "Two curves over the scale, from -1 to 3. p(cow) is close to 1 up to a scale of "
+    "0.2, and falls to 0 at 0.8. p(COW) rises from 0 to nearly 1 in the same range, "
+    "is highest at a scale of 1, and falls again, to 0.4 at 3.",
 )
 
 # %% [markdown] explains="14-steering"
@@ -700,12 +850,16 @@ show(
 
 # %% exercise="14-steer"
 def steer(model, layer, direction, scale, start=0):
-    """From now on, block `layer` passes on its stream plus scale * direction, from token `start` on."""
+    """From now on, block `layer` passes on its stream plus scale * direction, from
+    token `start` on.
+    """
 
     ### BEGIN SOLUTION
     def push(module, args, output):
         hidden = output[0] if isinstance(output, tuple) else output
-        pushed = torch.cat([hidden[:, :start], hidden[:, start:] + scale * direction], 1)
+        pushed = torch.cat(
+            [hidden[:, :start], hidden[:, start:] + scale * direction], 1
+        )
         return (pushed, *output[1:]) if isinstance(output, tuple) else pushed
 
     return model.blocks[layer].register_forward_hook(push)
@@ -755,9 +909,16 @@ def put(clean_stream, layer, token):
 
 def path(corrupt):
     """The share of p(cow) that each place brings back: [block, token]."""
-    p = [walk(encode(text))[1][0, -1].softmax(0)[COW].item() for text in (corrupt, TEXT)]
+    p = [
+        walk(encode(text))[1][0, -1].softmax(0)[COW].item() for text in (corrupt, TEXT)
+    ]
     patched = [
-        [walk(encode(corrupt), put(stream, layer, token))[1][0, -1].softmax(0)[COW].item() for token in range(10)]
+        [
+            walk(encode(corrupt), put(stream, layer, token))[1][0, -1]
+            .softmax(0)[COW]
+            .item()
+            for token in range(10)
+        ]
         for layer in range(3)
     ]
     return [[(value - p[0]) / (p[1] - p[0]) for value in row] for row in patched]
@@ -766,12 +927,22 @@ def path(corrupt):
 effects = path(CORRUPT)
 for layer, row in enumerate(effects):
     print(f"block {layer}:", [round(value, 2) + 0.0 for value in row])
-compare("14-path", block_0=torch.tensor(effects[0]).argmax(), block_1=torch.tensor(effects[1]).argmax())
-assert torch.tensor(effects).argmax(1).tolist() == [4, 9, 9] and sorted(effects[0])[-2] < 0.01
+compare(
+    "14-path",
+    block_0=torch.tensor(effects[0]).argmax(),
+    block_1=torch.tensor(effects[1]).argmax(),
+)
+assert (
+    torch.tensor(effects).argmax(1).tolist() == [4, 9, 9]
+    and sorted(effects[0])[-2] < 0.01
+)
 
 # %% tags=["figure"]
 figure = Figure(figsize=(8.2, 2.5), facecolor=CARD)
-columns = [word if word == other else f"{word}\n(not {other})" for word, other in zip(words, CORRUPT.split())]
+columns = [
+    word if word == other else f"{word}\n(not {other})"
+    for word, other in zip(words, CORRUPT.split())
+]
 axes = figure.add_axes((0.09, 0.2, 0.89, 0.66))
 shares = [[f"{abs(round(value, 2)):.2f}" for value in row] for row in effects]
 grid(
@@ -783,12 +954,19 @@ grid(
     "The share of p(cow) that comes back when one place is as in the clean run",
 )
 for start, end in (((3, -0.45), (3.75, -0.15)), ((4.25, 0.3), (8.6, 0.8))):
-    axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": BACKWARD, "linewidth": 1.6})
+    axes.annotate(
+        "",
+        end,
+        start,
+        arrowprops={"arrowstyle": "-|>", "color": BACKWARD, "linewidth": 1.6},
+    )
 show(
     figure,
-    "A table of three blocks and ten tokens. Behind block 0, only the first cow, place 4, brings p(cow) back, by "
-    "1.00. Behind blocks 1 and 2 only the last token does, by 1.00. All other places: 0.00. Orange arrows show the "
-    "way: from the changed word, place 3, to cow behind block 0, and from there to the last token behind block 1.",
+    "A table of three blocks and ten tokens. Behind block 0, only the first cow, "
+    "place 4, brings p(cow) back, by 1.00. Behind blocks 1 and 2 only the last token "
+    "does, by 1.00. All other places: 0.00. Orange arrows show the way: from the "
+    "changed word, place 3, to cow behind block 0, and from there to the last token "
+    "behind block 1.",
 )
 
 # %% [markdown] explains="14-path"
@@ -803,7 +981,9 @@ show(
 
 # %% exercise="14-patch-path"
 def patch_effects(model, clean, corrupt, metric):
-    """The share of metric that comes back when one block passes on, at one token, what it did in the clean run."""
+    """The share of metric that comes back when one block passes on, at one token,
+    what it did in the clean run.
+    """
     ### BEGIN SOLUTION
     kept = {}
 
@@ -834,14 +1014,21 @@ def patch_effects(model, clean, corrupt, metric):
         for layer, block in enumerate(model.blocks):
             for token in range(clean.shape[1]):
                 with block.register_forward_hook(patch(layer, token)):
-                    effects[layer, token] = (metric(model(corrupt)) - worst) / (best - worst)
+                    effects[layer, token] = (metric(model(corrupt)) - worst) / (
+                        best - worst
+                    )
     return effects
     ### END SOLUTION
 
 
 # %%
 try:
-    mine = patch_effects(model, tokens, encode(CORRUPT), lambda logits: logits[0, -1].softmax(0)[COW].item())
+    mine = patch_effects(
+        model,
+        tokens,
+        encode(CORRUPT),
+        lambda logits: logits[0, -1].softmax(0)[COW].item(),
+    )
     print("as by hand:", torch.allclose(mine, torch.tensor(effects), atol=1e-4))
     assert torch.allclose(mine, torch.tensor(effects), atol=1e-4)
 except NotImplementedError:
@@ -869,12 +1056,24 @@ x = torch.randn(5, 256)
 with torch.no_grad():
     before = linear(x)
     same = torch.equal(before, before + alpha / rank * x @ a.T @ b.T)
-print(f"{a.numel() + b.numel()} of {sum(p.numel() for p in model.parameters())} numbers; same output: {same}")
-compare("14-addition", numbers=a.numel() + b.numel(), output="the same" if same else "changed")
+print(
+    f"{a.numel() + b.numel()} of {sum(p.numel() for p in model.parameters())} numbers; "
+    f"same output: {same}"
+)
+compare(
+    "14-addition",
+    numbers=a.numel() + b.numel(),
+    output="the same" if same else "changed",
+)
 assert same and a.numel() + b.numel() == 320
 assert not any(  # both zero: no gradient
     gradient.any()
-    for zeros in [(torch.zeros(1, 256, requires_grad=True), torch.zeros(64, 1, requires_grad=True))]
+    for zeros in [
+        (
+            torch.zeros(1, 256, requires_grad=True),
+            torch.zeros(64, 1, requires_grad=True),
+        )
+    ]
     for gradient in torch.autograd.grad((x @ zeros[0].T @ zeros[1].T).sum(), zeros)
 )
 
@@ -892,23 +1091,31 @@ with torch.no_grad():
     added = linear(x) + alpha / rank * x @ a.T @ b.T
     merged = F.linear(x, linear.weight + alpha / rank * b @ a, linear.bias)
 print("merged weights give the same output:", torch.allclose(added, merged, atol=1e-4))
-assert torch.allclose(added, merged, atol=1e-4) and not torch.allclose(added, before, atol=1e-2)
+assert torch.allclose(added, merged, atol=1e-4) and not torch.allclose(
+    added, before, atol=1e-2
+)
 
 
 # %% exercise="14-low-rank"
 def add_low_rank(model, name, rank, alpha):
-    """Freeze model, and give its linear layer `name` an addition of low rank that can be trained."""
+    """Freeze model, and give its linear layer `name` an addition of low rank that
+    can be trained.
+    """
     ### BEGIN SOLUTION
     layer = model.get_submodule(name)
     required = {parameter: parameter.requires_grad for parameter in model.parameters()}
     for parameter in required:
         parameter.requires_grad_(False)
     weight = layer.weight
-    layer.low_rank_a = nn.Parameter(torch.randn_like(weight[:rank]) / weight.shape[1] ** 0.5)
+    layer.low_rank_a = nn.Parameter(
+        torch.randn_like(weight[:rank]) / weight.shape[1] ** 0.5
+    )
     layer.low_rank_b = nn.Parameter(torch.zeros_like(weight[:, :rank]))
 
     def add(module, args, output):
-        return output + alpha / rank * args[0] @ module.low_rank_a.T @ module.low_rank_b.T
+        return (
+            output + alpha / rank * args[0] @ module.low_rank_a.T @ module.low_rank_b.T
+        )
 
     hook = layer.register_forward_hook(add)
 
@@ -929,11 +1136,14 @@ def add_low_rank(model, name, rank, alpha):
 
 # %%
 loud = torch.arange(len(WORDS))
-loud[2:26] += 24  # quiet animals are the words 2 to 25, the loud ones follow in the same order
+# quiet animals are the words 2 to 25, the loud ones follow in the same order
+loud[2:26] += 24
 torch.manual_seed(0)
 try:
     addition = add_low_rank(model, "blocks.1.mlp.2", rank=1, alpha=1.0)
-    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    learning = [
+        parameter for parameter in model.parameters() if parameter.requires_grad
+    ]
     optimizer = torch.optim.Adam(learning, lr=0.1)
     for step in range(30):
         batch, number = draw_echoes(16, step)
@@ -942,7 +1152,10 @@ try:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    print(f"trained: {sum(parameter.numel() for parameter in learning)} numbers, last loss {loss.item():.2f}")
+    print(
+        f"trained: {sum(parameter.numel() for parameter in learning)} numbers, last "
+        f"loss {loss.item():.2f}"
+    )
     print("with the addition:", decode(complete(model, tokens, 8)[:, 10:]))
     taught = model(tokens)[0, -1].softmax(0)[WORDS.index("COW")].item()
     addition.remove()
@@ -979,7 +1192,9 @@ with contextlib.ExitStack() as hooks, torch.no_grad():
         def count(module, args, output, name=name):
             calls[name] += 1
 
-        hooks.enter_context(encoder.layers[0].get_submodule(name).register_forward_hook(count))
+        hooks.enter_context(
+            encoder.layers[0].get_submodule(name).register_forward_hook(count)
+        )
     encoder(x)
 print(f"torch {torch.__version__}:", calls)
 compare("14-encoder", linear1=calls["linear1"], out_proj=calls["self_attn.out_proj"])
@@ -996,10 +1211,16 @@ assert calls == {"linear1": 1, "self_attn.out_proj": 0}
 # padding.
 
 # %%
-warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
+warnings.filterwarnings(
+    "ignore", "The PyTorch API of nested tensors is in prototype stage"
+)
 seen, kinds = {}, {}
 padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
-for mode, grad, fast in (("with grad", True, True), ("no grad", False, True), ("no grad, not fast", False, False)):
+for mode, grad, fast in (
+    ("with grad", True, True),
+    ("no grad", False, True),
+    ("no grad, not fast", False, False),
+):
     seen[mode] = []
 
     def see(module, args, output, mode=mode):
@@ -1017,7 +1238,8 @@ for mode, grad, fast in (("with grad", True, True), ("no grad", False, True), ("
 torch.backends.mha.set_fastpath_enabled(True)
 for mode in seen:
     print(
-        f"{mode:18} a hook for all modules saw {len(seen[mode]):2} calls; with padding, a layer returned: {kinds[mode]}"
+        f"{mode:18} a hook for all modules saw {len(seen[mode]):2} calls; with "
+        f"padding, a layer returned: {kinds[mode]}"
     )
 assert [len(calls) for calls in seen.values()] == [19, 3, 19]
 assert list(kinds.values()) == ["padded", "nested", "padded"]
@@ -1047,37 +1269,65 @@ from graders.nets import your_gpt2
 
 found = your_gpt2()
 if found is None:
-    print("With it, this cell would show the shapes of the stream and of the attention weights;")
+    print(
+        "With it, this cell would show the shapes of the stream and of the attention "
+        "weights;"
+    )
     print("that the logit lens behind the last block gives the model's own logits;")
-    print("by how much a logit moves when head 0 of block 1 is off; and how a sentence goes on.")
+    print(
+        "by how much a logit moves when head 0 of block 1 is off; and how a sentence "
+        "goes on."
+    )
 else:
     gpt, tokenizer = found
-    text = tokens if tokenizer is None else tokenizer("The cat sat on the", return_tensors="pt").input_ids
+    text = (
+        tokens
+        if tokenizer is None
+        else tokenizer("The cat sat on the", return_tensors="pt").input_ids
+    )
     kept, weights, size = [], [], gpt.config.n_embd // gpt.config.n_head
 
     def keep(module, args, output):
         kept.append(output[0] if isinstance(output, tuple) else output)
 
     def silence_head_0(module, args):
-        return (torch.cat([torch.zeros_like(args[0][..., :size]), args[0][..., size:]], -1),)
+        return (
+            torch.cat([torch.zeros_like(args[0][..., :size]), args[0][..., size:]], -1),
+        )
 
     with contextlib.ExitStack() as hooks, torch.no_grad():
         for block in gpt.transformer.h:
             hooks.enter_context(block.register_forward_hook(keep))
             hooks.enter_context(
-                block.attn.register_forward_hook(lambda module, args, output: weights.append(output[1]))
+                block.attn.register_forward_hook(
+                    lambda module, args, output: weights.append(output[1])
+                )
             )
         logits_gpt = gpt(text).logits
-    with torch.no_grad(), gpt.transformer.h[1].attn.c_proj.register_forward_pre_hook(silence_head_0):
+    with (
+        torch.no_grad(),
+        gpt.transformer.h[1].attn.c_proj.register_forward_pre_hook(silence_head_0),
+    ):
         moved = (gpt(text).logits - logits_gpt).abs().max().item()
     lens_gpt = gpt.lm_head(gpt.transformer.ln_f(torch.stack(kept)))
-    print("stream:", tuple(torch.stack(kept).shape), "  attention weights:", tuple(weights[1].shape))
     print(
-        "the lens behind the last block is the output:", torch.allclose(lens_gpt[-1], logits_gpt, rtol=1e-3, atol=1e-5)
+        "stream:",
+        tuple(torch.stack(kept).shape),
+        "  attention weights:",
+        tuple(weights[1].shape),
+    )
+    print(
+        "the lens behind the last block is the output:",
+        torch.allclose(lens_gpt[-1], logits_gpt, rtol=1e-3, atol=1e-5),
     )
     print(f"without head 0 of block 1, a logit moves by up to {moved:.3f}")
-    longer = gpt.generate(text, attention_mask=torch.ones_like(text), max_new_tokens=8, do_sample=False)
-    print("it goes on:", longer[0].tolist() if tokenizer is None else tokenizer.decode(longer[0]))
+    longer = gpt.generate(
+        text, attention_mask=torch.ones_like(text), max_new_tokens=8, do_sample=False
+    )
+    print(
+        "it goes on:",
+        longer[0].tolist() if tokenizer is None else tokenizer.decode(longer[0]),
+    )
     assert torch.allclose(lens_gpt[-1], logits_gpt, rtol=1e-3, atol=1e-5) and moved > 0
     assert weights[1].shape == (1, gpt.config.n_head, text.shape[1], text.shape[1])
 
@@ -1096,7 +1346,10 @@ def ask(module, args, kwargs):
     return args, {**kwargs, "need_weights": True}
 
 
-with torch.no_grad(), model.blocks[1].attention.register_forward_pre_hook(ask, with_kwargs=True):
+with (
+    torch.no_grad(),
+    model.blocks[1].attention.register_forward_pre_hook(ask, with_kwargs=True),
+):
     gap = (model(tokens) - logits).abs().max().item()
 print(f"largest difference of a logit: {gap:.0e}")
 assert gap < 1e-4
@@ -1114,7 +1367,10 @@ yak = WORDS.index("yak")
 as_it_is = walk(corrupt)[1][0, -1].softmax(0)[yak].item()
 with_yak = walk(corrupt, put(its_stream, 0, 5))[1][0, -1].softmax(0)[yak].item()
 print("the lens behind block 0, at yak:", WORDS[lens[1, 5].argmax()])
-print(f"p(yak) in the corrupt run: {as_it_is:.2f}, with yak patched behind block 0: {with_yak:.2f}")
+print(
+    f"p(yak) in the corrupt run: {as_it_is:.2f}, with yak patched behind block 0: "
+    f"{with_yak:.2f}"
+)
 assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.9
 
 # %% [markdown]

@@ -113,6 +113,9 @@ class TestTraceEvents:
         def changed_the_input__2(model, x):
             return traced(model, x.requires_grad_())
 
+        def changed_the_input__3(model, x):
+            return traced(model, x.detach())
+
         def mirrored_forward(model, x):
             """Your backward half mirrors the forward half. The real one does not where an input requires no grad (a
             module then fires `bwd` right after `bpre`), where no gradient arrives, or where none gets through. Record
@@ -129,8 +132,8 @@ class TestTraceEvents:
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
 
         def registered_after_forward(model, x):
-            """The backward part of your trace is empty, although a backward pass ran. Backward hooks are bound when the
-            module is called: register all of them before the forward pass.
+            """The backward part of your trace is empty, although a backward pass ran. Each module needs two backward
+            hooks as well, and they are bound when the module is called: register them before the forward pass.
             """
             return traced(model, x, kinds=KINDS[:2])
 
@@ -152,6 +155,19 @@ class TestTraceEvents:
             """
             named = [(f"net.{name}" if name else "net", module) for name, module in model.named_modules()]
             return traced(model, x, named)
+
+        def another_name_for_the_model(model, x):
+            """The task calls the model itself `net`, and you call it something else. Write `name or "net"`."""
+            return traced(model, x, [(name or "model", module) for name, module in model.named_modules()])
+
+        def another_name_for_the_model__2(model, x):
+            return traced(model, x, [(name or type(model).__name__, module) for name, module in model.named_modules()])
+
+        def without_the_model(model, x):
+            """The events of the model itself are missing. It is a module, too: `model.named_modules()` gives it with an
+            empty name, and the task calls it `net`.
+            """
+            return traced(model, x, [(name, module) for name, module in model.named_modules() if name])
 
         def class_names(model, x):
             """You named the modules by their classes. `model.named_modules()` gives each module with its name."""

@@ -17,8 +17,8 @@ def result(model, x, ckpt):
     return checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
 
 
-def register(stack, module, counts):
-    """Two hooks on the module that count, until `stack` is closed."""
+def register(stack, module, counts, kinds=("forward", "full_backward")):
+    """Two hooks of these kinds on the module that count, until `stack` is closed."""
 
     def forward(*_):
         counts["fwd"] += 1
@@ -26,15 +26,15 @@ def register(stack, module, counts):
     def backward(*_):
         counts["bwd"] += 1
 
-    stack.enter_context(module.register_forward_hook(forward))
-    stack.enter_context(module.register_full_backward_hook(backward))
+    for kind, hook in zip(kinds, (forward, backward)):
+        stack.enter_context(getattr(module, f"register_{kind}_hook")(hook))
 
 
-def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result):
+def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result, **how):
     """What is asked for, with two hooks on `hooked` in the lesson's style."""
     counts = {"fwd": 0, "bwd": 0}
     with ExitStack() as stack:
-        register(stack, model[0] if hooked is None else hooked, counts)
+        register(stack, model[0] if hooked is None else hooked, counts, **how)
         for _ in range(n):
             before_each()
             run(model, x, ckpt).sum().backward()
@@ -142,9 +142,31 @@ class TestCountHookCalls:
             """
             return passes(model, x.requires_grad_(), n, ckpt)
 
+        def changed_the_input__2(model, x, n, ckpt):
+            return passes(model, x.detach(), n, ckpt)
+
+        def changed_the_input__3(model, x, n, ckpt):
+            return passes(model, x.clone().requires_grad_(), n, ckpt)
+
         def hooked_the_model(model, x, n, ckpt):
             """These are the calls of the whole model. Register the two hooks on `model[0]`, its first module."""
             return passes(model, x, n, ckpt, model)
+
+        def hooked_the_last_module(model, x, n, ckpt):
+            """These are the calls of the last module. Register the two hooks on `model[0]`, the first one."""
+            return passes(model, x, n, ckpt, model[-1])
+
+        def counted_a_forward_pre_hook(model, x, n, ckpt):
+            """You counted the calls of a forward pre-hook. The recomputation of a checkpoint may stop as soon as it has
+            what backward needs, so a forward hook may be called less often: `register_forward_hook`.
+            """
+            return passes(model, x, n, ckpt, kinds=("forward_pre", "full_backward"))
+
+        def counted_a_backward_pre_hook(model, x, n, ckpt):
+            """You counted the calls of a backward pre-hook. A full backward hook may be called less often: use
+            `register_full_backward_hook`.
+            """
+            return passes(model, x, n, ckpt, kinds=("forward", "full_backward_pre"))
 
         def hooked_every_module(model, x, n, ckpt):
             """You counted the calls of every module of the model. Register the two hooks on `model[0]` only."""
@@ -200,6 +222,10 @@ class TestCountHookCalls:
             leave out `zero_grad()`.
             """
             return passes(model, x, n, ckpt, before_each=model.zero_grad)
+
+        def cleared_the_grad_of_x(model, x, n, ckpt):
+            """The counts are right, but you cleared `x.grad` before each pass. It accumulates over the passes."""
+            return passes(model, x, n, ckpt, before_each=lambda: setattr(x, "grad", None))
 
         def one_pass_multiplied(model, x, n, ckpt):
             """You ran one pass and multiplied its counts by `n`. The task asks for `n` passes, and each of them adds to

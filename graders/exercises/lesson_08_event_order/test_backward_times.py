@@ -151,6 +151,15 @@ class TestBackwardTimes:
             """
             return timed(model, x.requires_grad_(), clock)
 
+        def one_time_for_all(model, x, clock):
+            """You gave every module the time of the whole backward pass. Each has its own: read the clock in a full
+            backward pre-hook and in a full backward hook of each module.
+            """
+            loss = model(x).sum()
+            start = clock()
+            loss.backward()
+            return {name or "net": clock() - start for name, _ in model.named_modules()}
+
         def started_in_forward(model, x, clock):
             """You started the clock in a forward hook, long before the backward pass of the module begins. A full
             backward pre-hook fires when the gradient has arrived at the output.

@@ -164,6 +164,28 @@ class TestActivationStats:
             """Your histogram holds shares. The task asks for counts: don't divide by the number of values."""
             return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 4) / values.numel())
 
+        def shares_not_counts__2(layers, step, batches):
+            def density(values):
+                return values.double().histogram(40, range=(0.0, 4.0), density=True).hist
+
+            return stats(layers, step, batches, hist=density)
+
+        def logarithms_of_counts(layers, step, batches):
+            """Your histogram holds logarithms. The task asks for the counts: leave `log` to whoever draws them."""
+            return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 4).log1p())
+
+        def other_limits(layers, step, batches):
+            """Your bins go from 0 to 10. The task asks for 40 bins from 0 to 4: `histc(40, 0, 4)`."""
+            return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 10))
+
+        def absolute_values(layers, step, batches):
+            """Your histogram counts absolute values. Negative values lie below all bins: leave `abs()` out."""
+            return stats(layers, step, batches, hist=lambda values: values.abs().histc(40, 0, 4))
+
+        def variance_not_deviation(layers, step, batches):
+            """You returned the variance as `"std"`. The standard deviation is its square root: `output.std()`."""
+            return stats(layers, step, batches, std=lambda values: values.var())
+
         def registered_in_each_step(layers, step, batches):
             """Your result has too many rows: you registered new hooks in each step, and those of the steps before were
             still there. Register the hooks once, before the loop.

@@ -147,6 +147,14 @@ class TestChannelStats:
             zeros = (parts == 0).sum(1).double() / sum(counts)
             return {"mean": mean, "var": parts.square().sum(1) / sum(counts) - mean**2, "zero_frac": zeros}
 
+        def divided_by_all_values(model, layer, batches):
+            """You divided by the number of values of all channels together. Each channel has only `output.numel() / C`
+            of them.
+            """
+            rows = torch.cat(parts_of(model, layer, batches), 1)
+            mean, zeros = rows.sum(1) / rows.numel(), (rows == 0).sum(1).double() / rows.numel()
+            return {"mean": mean, "var": rows.square().sum(1) / rows.numel() - mean**2, "zero_frac": zeros}
+
         def deviation_not_variance(model, layer, batches):
             """You returned the standard deviation as `"var"`. The variance is its square."""
             found = described(parts_of(model, layer, batches))
@@ -167,8 +175,22 @@ class TestChannelStats:
             parts = parts_of(model, layer, batches)
             return described(parts) | {"zero_frac": (torch.cat(parts, 1) <= 0).double().mean(1)}
 
+        def took_small_values_for_zeros(model, layer, batches):
+            """You took small values for zeros. `"zero_frac"` is the share of exact zeros: `output == 0`."""
+            parts = parts_of(model, layer, batches)
+            return described(parts) | {"zero_frac": (torch.cat(parts, 1).abs() < 1e-6).double().mean(1)}
+
+        def called_the_layer(model, layer, batches):
+            """You called the layer on the batches yourself. In the model, other layers come before it: call
+            `model(batch)`, and let a forward hook on the layer watch.
+            """
+            return described(parts_of(layer, layer, batches))
+
         def another_mode(model, layer, batches):
             return described(parts_of(model.eval(), layer, batches))
+
+        def another_mode__2(model, layer, batches):
+            return described(parts_of(model.train(), layer, batches))
 
         def unbiased_variance(model, layer, batches):
             """You divided by n - 1. The contract asks for the variance of these very values: divide by n

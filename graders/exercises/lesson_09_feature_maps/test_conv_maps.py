@@ -5,7 +5,7 @@ from torch.nn.modules import module as for_all
 from torch.nn.modules.conv import _ConvNd
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, stored_the_input, wrong_runs
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures, conv_nets
 
@@ -80,7 +80,7 @@ class TestConvMaps:
 
     reference = maps
 
-    class Mistakes(wrong_runs(maps, without=["before_the_callers_hook"])):
+    class Mistakes(wrong_runs(maps, stored_the_input, without=["before_the_callers_hook"])):
         def only_sequential_recursed(model, x):
             return maps(model, x, names=lambda model: [name for name in convolutions(model) if "." not in name])
 
@@ -101,6 +101,12 @@ class TestConvMaps:
         def only_the_first_sample(model, x):
             """You kept only the first sample of the batch: `output[0]`. A copy of the whole output is asked for."""
             return maps(model, x, copy=lambda output: output[0].detach().clone())
+
+        def weights_not_maps(model, x):
+            """These are the weights of the convolutions. A map is what a convolution returns when the model runs: take
+            `output` in a forward hook.
+            """
+            return {name: model.get_submodule(name).weight.detach().clone() for name in convolutions(model)}
 
         def ran_the_children(model, x):
             """You ran the children of the model one after another. But only the model knows in which order it calls

@@ -131,15 +131,34 @@ class TestPredictModuleOrder:
         def like_an_onion__2():
             return twelve("GPA", "GPA", "APG", "GPA")
 
+        def like_an_onion__3():
+            return twelve("GPA", "GPA", "GPA", "APG")
+
+        def local_first_in_forward():
+            """Your backward half is right. In forward, too, the global hook comes before all hooks of the layer."""
+            return twelve("PAG", "GPA")
+
+        def local_first_in_forward__2():
+            return twelve("PGA", "GPA")
+
         def prepend_ignored():
             """Global hooks do come first. But `prepend=True` puts `P` before `A`, although `A` was registered first."""
             return twelve("GAP", "GAP")
+
+        def prepend_ignored__2():
+            return twelve("GPA", "GAP")
 
         def bwd_before_bpre():
             """Your backward half has the kinds in the wrong order. A full backward pre-hook runs before the gradient of
             the input is computed, and a full backward hook afterwards: first `bpre`, then `bwd`.
             """
             return twelve("GPA", "GPA", kinds=("pre", "fwd", "bwd", "bpre"))
+
+        def backward_between():
+            """You put the hooks of the backward pass between those of the forward pass. The forward pass ends first:
+            `pre`, `fwd`, then `bpre`, `bwd`.
+            """
+            return twelve("GPA", "GPA", kinds=("pre", "bpre", "fwd", "bwd"))
 
         def only_the_forward_half():
             """The backward half is missing: there are twelve labels, and those of `bpre` and `bwd` come last."""

@@ -57,6 +57,29 @@ class TestTopChannels:
             """
             return fm.amax((1, 2)).topk(k).indices.tolist()
 
+        def ranked_by_max__2(fm, k):
+            return fm.amax((1, 2)).argsort(descending=True)[:k].tolist()
+
+        def ranked_by_median(fm, k):
+            """You ranked the channels by their medians. Rank them by their mean: `fm.mean((1, 2))`."""
+            return fm.flatten(1).median(1).values.topk(k).indices.tolist()
+
+        def ranked_by_spread(fm, k):
+            """You ranked the channels by how far their pixels spread. Rank them by their mean: `fm.mean((1, 2))`."""
+            return fm.flatten(1).std(1).topk(k).indices.tolist()
+
+        def only_positive_values(fm, k):
+            """You left negative pixels out of the means. All pixels count, with their sign."""
+            return fm.relu().mean((1, 2)).topk(k).indices.tolist()
+
+        def all_channels(fm, k):
+            """You returned all channels in their order. Return only the first `k`."""
+            return fm.mean((1, 2)).argsort(descending=True).tolist()
+
+        def counted_from_one(fm, k):
+            """Your indices count from 1. The first channel is `fm[0]`, with the index 0."""
+            return [index + 1 for index in fm.mean((1, 2)).topk(k).indices.tolist()]
+
         def ranked_by_abs(fm, k):
             """You ranked the channels by absolute values, and a strongly negative channel came to the front. Use the
             signed mean.

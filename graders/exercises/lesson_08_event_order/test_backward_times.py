@@ -1,6 +1,6 @@
 """Exercise 08-backward-times."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from torch.nn.modules.module import register_module_full_backward_hook
 
@@ -14,13 +14,25 @@ def with_gradient(x):
     return x if x.requires_grad else x.detach().requires_grad_()
 
 
-def timed(model, x, clock, took=lambda before, time: before + time, first=True, times=None):
+def timed(
+    model,
+    x,
+    clock,
+    took=lambda before, time: before + time,
+    first=True,
+    times=None,
+    named=None,
+    starts="full_backward_pre",
+    block=ExitStack,
+):
     """The times by hooks on all modules, in the lesson's style.
 
     `took` makes the new entry of a module from the old one and the time of a call. The hook that ends a call is the
-    `first` of its kind. The result is filled into `times`.
+    `first` of its kind, the one that `starts` it is of that kind, and all are removed at the end of the `block`. The
+    result is filled into `times`.
     """
-    times, started = {name or "net": 0.0 for name, _ in model.named_modules()} if times is None else times, {}
+    named = [(name or "net", module) for name, module in model.named_modules()] if named is None else named
+    times, started = {name: 0.0 for name, _ in named} if times is None else times, {}
 
     def begin(name):
         started[name] = clock()
@@ -28,11 +40,10 @@ def timed(model, x, clock, took=lambda before, time: before + time, first=True, 
     def end(name):
         times[name] = took(times.get(name, 0.0), clock() - started[name])
 
-    with ExitStack() as stack:
-        for name, module in model.named_modules():
-            name = name or "net"
+    with block() as stack:
+        for name, module in named:
             before, after = (lambda *_, name=name: begin(name)), (lambda *_, name=name: end(name))
-            stack.enter_context(module.register_full_backward_pre_hook(before))
+            stack.enter_context(getattr(module, f"register_{starts}_hook")(before))
             stack.enter_context(module.register_full_backward_hook(after, prepend=first))
         model(x).sum().backward()
     return times
@@ -133,3 +144,51 @@ class TestBackwardTimes:
         def uncalled_left_out(model, x, clock):
             """A module that the pass never calls is missing. It gets 0: start with 0 for every name."""
             return timed(model, with_gradient(x), clock, times={})
+
+        def made_x_require_grad(model, x, clock):
+            """You switched `x.requires_grad` on, and `x` belongs to the caller. If it requires no grad, give the model
+            another tensor with its values: `x.detach().requires_grad_()`.
+            """
+            return timed(model, x.requires_grad_(), clock)
+
+        def one_time_for_all(model, x, clock):
+            """You gave every module the time of the whole backward pass. Each has its own: read the clock in a full
+            backward pre-hook and in a full backward hook of each module.
+            """
+            loss = model(x).sum()
+            start = clock()
+            loss.backward()
+            return {name or "net": clock() - start for name, _ in model.named_modules()}
+
+        def started_in_forward(model, x, clock):
+            """You started the clock in a forward hook, long before the backward pass of the module begins. A full
+            backward pre-hook fires when the gradient has arrived at the output.
+            """
+            return timed(model, with_gradient(x), clock, starts="forward")
+
+        def empty_name(model, x, clock):
+            """The name of the model itself is empty in `model.named_modules()`, but the task calls it `net`: write
+            `name or "net"`.
+            """
+            return timed(model, with_gradient(x), clock, named=[*model.named_modules()])
+
+        def leaves_only(model, x, clock):
+            """Containers are missing. The model itself and the blocks in it are modules, too: register on everything
+            that `model.named_modules()` gives.
+            """
+            named = [(name or "net", module) for name, module in model.named_modules() if not [*module.children()]]
+            return timed(model, with_gradient(x), clock, named=named)
+
+        def children_only(model, x, clock):
+            """You registered only on the children of the model. `model.named_modules()` gives every module in it: the
+            model itself, and the parts of its parts.
+            """
+            return timed(model, with_gradient(x), clock, named=[*model.named_children()])
+
+        def lists_of_times(model, x, clock):
+            """You returned a list of times for each module. Several calls add up to one number."""
+            times = {name or "net": [] for name, _ in model.named_modules()}
+            return timed(model, with_gradient(x), clock, lambda before, time: [*before, time], times=times)
+
+        def hook_left_behind(model, x, clock):
+            return timed(model, with_gradient(x), clock, block=lambda: nullcontext(ExitStack()))

@@ -1,6 +1,7 @@
 """Exercise 08-count-hook-calls."""
 
 import copy
+from contextlib import ExitStack
 
 import torch
 from torch.nn.modules import module as for_all
@@ -16,10 +17,8 @@ def result(model, x, ckpt):
     return checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
 
 
-def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None):
-    """What is asked for, with two hooks on `hooked` in the lesson's style."""
-    hooked = model[0] if hooked is None else hooked
-    counts = {"fwd": 0, "bwd": 0}
+def register(stack, module, counts, kinds=("forward", "full_backward")):
+    """Two hooks of these kinds on the module that count, until `stack` is closed."""
 
     def forward(*_):
         counts["fwd"] += 1
@@ -27,10 +26,18 @@ def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None):
     def backward(*_):
         counts["bwd"] += 1
 
-    with hooked.register_forward_hook(forward), hooked.register_full_backward_hook(backward):
+    for kind, hook in zip(kinds, (forward, backward)):
+        stack.enter_context(getattr(module, f"register_{kind}_hook")(hook))
+
+
+def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result, **how):
+    """What is asked for, with two hooks on `hooked` in the lesson's style."""
+    counts = {"fwd": 0, "bwd": 0}
+    with ExitStack() as stack:
+        register(stack, model[0] if hooked is None else hooked, counts, **how)
         for _ in range(n):
             before_each()
-            result(model, x, ckpt).sum().backward()
+            run(model, x, ckpt).sum().backward()
     return counts
 
 
@@ -118,6 +125,13 @@ class TestCountHookCalls:
             passes(model, x, n, ckpt)
             return {"fwd": n * (1 + ckpt), "bwd": n * (1 + ckpt)}
 
+        def assumed_two_calls(model, x, n, ckpt):
+            """You calculated the numbers: one call of each hook in a pass, and one more forward call with a checkpoint.
+            But a module can be used twice in one pass, and backward may skip one. Count with hooks on `model[0]`.
+            """
+            passes(model, x, n, ckpt)
+            return {"fwd": n * (1 + ckpt), "bwd": n}
+
         def one_pass_only(model, x, n, ckpt):
             """These are the calls of one pass. The task asks for those of all `n` passes together."""
             return {kind: count // n for kind, count in passes(model, x, n, ckpt).items()}
@@ -128,9 +142,72 @@ class TestCountHookCalls:
             """
             return passes(model, x.requires_grad_(), n, ckpt)
 
+        def changed_the_input__2(model, x, n, ckpt):
+            return passes(model, x.detach(), n, ckpt)
+
+        def changed_the_input__3(model, x, n, ckpt):
+            return passes(model, x.clone().requires_grad_(), n, ckpt)
+
         def hooked_the_model(model, x, n, ckpt):
             """These are the calls of the whole model. Register the two hooks on `model[0]`, its first module."""
             return passes(model, x, n, ckpt, model)
+
+        def hooked_the_last_module(model, x, n, ckpt):
+            """These are the calls of the last module. Register the two hooks on `model[0]`, the first one."""
+            return passes(model, x, n, ckpt, model[-1])
+
+        def counted_a_forward_pre_hook(model, x, n, ckpt):
+            """You counted the calls of a forward pre-hook. The recomputation of a checkpoint may stop as soon as it has
+            what backward needs, so a forward hook may be called less often: `register_forward_hook`.
+            """
+            return passes(model, x, n, ckpt, kinds=("forward_pre", "full_backward"))
+
+        def counted_a_backward_pre_hook(model, x, n, ckpt):
+            """You counted the calls of a backward pre-hook. A full backward hook may be called less often: use
+            `register_full_backward_hook`.
+            """
+            return passes(model, x, n, ckpt, kinds=("forward", "full_backward_pre"))
+
+        def hooked_every_module(model, x, n, ckpt):
+            """You counted the calls of every module of the model. Register the two hooks on `model[0]` only."""
+            counts = {"fwd": 0, "bwd": 0}
+            with ExitStack() as stack:
+                for module in model.modules():
+                    register(stack, module, counts)
+                for _ in range(n):
+                    result(model, x, ckpt).sum().backward()
+            return counts
+
+        def registered_in_each_pass(model, x, n, ckpt):
+            """You registered new hooks in each pass, and those of the passes before were still there, so they counted
+            together. Register the two hooks once, before the loop, or remove them at the end of each pass.
+            """
+            counts = {"fwd": 0, "bwd": 0}
+            with ExitStack() as stack:
+                for _ in range(n):
+                    register(stack, model[0], counts)
+                    result(model, x, ckpt).sum().backward()
+            return counts
+
+        def checkpointed_the_first_layer(model, x, n, ckpt):
+            """You put only the first layer into the checkpoint, but the whole model belongs there:
+            `checkpoint(model, x, use_reentrant=False)`.
+            """
+
+            def run(model, x, ckpt):
+                return model[1:](checkpoint(model[0], x, use_reentrant=False)) if ckpt else model(x)
+
+            return passes(model, x, n, ckpt, run=run)
+
+        def another_checkpoint(model, x, n, ckpt):
+            """Your checkpoint is the reentrant one, which works differently, and not at all where the input requires no
+            grad. Pass `use_reentrant=False`.
+            """
+
+            def run(model, x, ckpt):
+                return checkpoint(model, x, use_reentrant=True) if ckpt else model(x)
+
+            return passes(model, x, n, ckpt, run=run)
 
         def hook_left_behind(model, x, n, ckpt):
             counts = {"fwd": 0, "bwd": 0}
@@ -145,6 +222,10 @@ class TestCountHookCalls:
             leave out `zero_grad()`.
             """
             return passes(model, x, n, ckpt, before_each=model.zero_grad)
+
+        def cleared_the_grad_of_x(model, x, n, ckpt):
+            """The counts are right, but you cleared `x.grad` before each pass. It accumulates over the passes."""
+            return passes(model, x, n, ckpt, before_each=lambda: setattr(x, "grad", None))
 
         def one_pass_multiplied(model, x, n, ckpt):
             """You ran one pass and multiplied its counts by `n`. The task asks for `n` passes, and each of them adds to

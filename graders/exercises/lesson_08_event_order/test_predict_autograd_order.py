@@ -98,6 +98,36 @@ class TestPredictAutogradOrder:
         def unknown_kind_accepted__2(kind):
             return list({"leaf": LEAF, "non-leaf": NON_LEAF}[kind])
 
+        def unknown_kind_accepted__3(kind):
+            return {"leaf": list(LEAF), "non-leaf": list(NON_LEAF)}.get(kind)
+
+        def unknown_kind_accepted__4(kind):
+            return either(kind, LEAF, NON_LEAF) if kind in ("leaf", "non-leaf") else ValueError(kind)
+
+        def kinds_swapped(kind):
+            """You swapped the two lists. `retain_grad` is for a non-leaf, and a post-accumulate-grad hook exists on a
+            leaf only.
+            """
+            return either(kind, NON_LEAF, LEAF)
+
+        def retain_grad_last(kind):
+            """You put `retain_grad` last. The `.grad` of a non-leaf is written before its node runs, right after the
+            hooks on the tensor: a pre-hook of the node finds it there.
+            """
+            return either(kind, LEAF, ("tensor", "node_pre", "node_post", "retain_grad"))
+
+        def retain_grad_first(kind):
+            """You put `retain_grad` first. `y.grad` is written after the hooks on the tensor, and holds what they
+            returned, no matter which was set up first.
+            """
+            return either(kind, LEAF, ("retain_grad", "tensor", "node_pre", "node_post"))
+
+        def post_acc_too_early(kind):
+            """You put the post-accumulate-grad hook before the pre-hook of the node. It is part of the work of that
+            node, which writes `.grad`: so the pre-hook comes first.
+            """
+            return either(kind, ("tensor", "post_acc", "node_pre", "node_post"), NON_LEAF)
+
         def node_before_tensor(kind):
             """You put the pre-hook of the node first. Hooks on the tensor run before those of its node, for a leaf and
             for a non-leaf.

@@ -11,10 +11,10 @@ from graders.scenes.scene import stories
 from graders.scenes.stories import told_orders as orders
 
 
-def twelve(forward, backward):
+def twelve(forward, backward, after_forward="", after_backward="", kinds=("pre", "fwd", "bpre", "bwd")):
     """The twelve labels when the hooks of each kind fire in the order of these letters."""
-    kinds = {"pre": forward, "fwd": forward, "bpre": backward, "bwd": backward}
-    return [f"{letter}.{kind}" for kind, letters in kinds.items() for letter in letters]
+    letters = dict(zip(kinds, (forward, after_forward or forward, backward, after_backward or backward)))
+    return [f"{letter}.{kind}" for kind in letters for letter in letters[kind]]
 
 
 RIGHT = twelve("GPA", "GPA")
@@ -111,6 +111,62 @@ class TestPredictModuleOrder:
             are not: global, prepended, appended, as in forward.
             """
             return twelve("GPA", "APG")
+
+        def backward_reversed__2():
+            return twelve("GPA", "AGP")
+
+        def local_first_in_backward():
+            """Your forward half is right. In backward, too, the global hook comes before all hooks of the layer."""
+            return twelve("GPA", "PAG")
+
+        def local_first_in_backward__2():
+            return twelve("GPA", "PGA")
+
+        def like_an_onion():
+            """You let the hooks that come after `forward` run in reverse, like the layers of an onion. Nothing is
+            reversed among the hooks of one module: each kind runs in the order global, prepended, appended.
+            """
+            return twelve("GPA", "GPA", "APG", "APG")
+
+        def like_an_onion__2():
+            return twelve("GPA", "GPA", "APG", "GPA")
+
+        def like_an_onion__3():
+            return twelve("GPA", "GPA", "GPA", "APG")
+
+        def local_first_in_forward():
+            """Your backward half is right. In forward, too, the global hook comes before all hooks of the layer."""
+            return twelve("PAG", "GPA")
+
+        def local_first_in_forward__2():
+            return twelve("PGA", "GPA")
+
+        def prepend_ignored():
+            """Global hooks do come first. But `prepend=True` puts `P` before `A`, although `A` was registered first."""
+            return twelve("GAP", "GAP")
+
+        def prepend_ignored__2():
+            return twelve("GPA", "GAP")
+
+        def bwd_before_bpre():
+            """Your backward half has the kinds in the wrong order. A full backward pre-hook runs before the gradient of
+            the input is computed, and a full backward hook afterwards: first `bpre`, then `bwd`.
+            """
+            return twelve("GPA", "GPA", kinds=("pre", "fwd", "bwd", "bpre"))
+
+        def backward_between():
+            """You put the hooks of the backward pass between those of the forward pass. The forward pass ends first:
+            `pre`, `fwd`, then `bpre`, `bwd`.
+            """
+            return twelve("GPA", "GPA", kinds=("pre", "bpre", "fwd", "bwd"))
+
+        def only_the_forward_half():
+            """The backward half is missing: there are twelve labels, and those of `bpre` and `bwd` come last."""
+            return RIGHT[:6]
+
+        def kind_before_letter():
+            """Your order is right, but not your labels: the letter comes before the kind, as in `"G.pre"`."""
+            return [".".join(reversed(label.split("."))) for label in RIGHT]
 
         def grouped_by_hook():
             """You list everything about one hook before the next. What counts is time: first all three forward

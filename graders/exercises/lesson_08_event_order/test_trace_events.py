@@ -1,6 +1,6 @@
 """Exercise 08-trace-events."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from torch.nn.modules import module as for_all
 
@@ -12,16 +12,24 @@ KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
 
 
-def traced(model, x, named=None, kinds=KINDS):
-    """One pass with hooks of these kinds on these modules, in the lesson's style."""
+def traced(model, x, named=None, kinds=KINDS, give=lambda *args: None, block=ExitStack):
+    """One pass with hooks of these kinds on these modules, in the lesson's style.
+
+    A hook returns what `give` makes of its arguments. All hooks are removed at the end of the `block`.
+    """
     events = []
-    with ExitStack() as stack:
+
+    def note(label, args):
+        events.append(label)
+        return give(*args)
+
+    with block() as stack:
         for name, module in model.named_modules() if named is None else named:
             for kind, method in zip(KINDS, METHODS):
                 register = getattr(module, f"register_{method}_hook")
                 label = f"{name or 'net'}.{kind}"
                 if kind in kinds:
-                    stack.enter_context(register(lambda *_, label=label: events.append(label)))
+                    stack.enter_context(register(lambda *args, label=label: note(label, args)))
         model(x).sum().backward()
     return events
 
@@ -105,6 +113,9 @@ class TestTraceEvents:
         def changed_the_input__2(model, x):
             return traced(model, x.requires_grad_())
 
+        def changed_the_input__3(model, x):
+            return traced(model, x.detach())
+
         def mirrored_forward(model, x):
             """Your backward half mirrors the forward half. The real one does not where an input requires no grad (a
             module then fires `bwd` right after `bpre`), where no gradient arrives, or where none gets through. Record
@@ -121,10 +132,60 @@ class TestTraceEvents:
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
 
         def registered_after_forward(model, x):
-            """The backward part of your trace is empty, although a backward pass ran. Backward hooks are bound when the
-            module is called: register all of them before the forward pass.
+            """The backward part of your trace is empty, although a backward pass ran. Each module needs two backward
+            hooks as well, and they are bound when the module is called: register them before the forward pass.
             """
             return traced(model, x, kinds=KINDS[:2])
+
+        def a_kind_left_out(model, x):
+            """Each module has four kinds of event, and you recorded only three: `fpre`, `fwd`, `bpre` and `bwd` each
+            need a hook of their own.
+            """
+            return traced(model, x, kinds=("fpre", "fwd", "bwd"))
+
+        def a_kind_left_out__2(model, x):
+            return traced(model, x, kinds=("fpre", "fwd", "bpre"))
+
+        def a_kind_left_out__3(model, x):
+            return traced(model, x, kinds=("fwd", "bpre", "bwd"))
+
+        def names_below_net(model, x):
+            """You wrote `net.` in front of every name. Only the model itself is called `net`; the others keep the names
+            that `model.named_modules()` gives: `name or "net"`.
+            """
+            named = [(f"net.{name}" if name else "net", module) for name, module in model.named_modules()]
+            return traced(model, x, named)
+
+        def another_name_for_the_model(model, x):
+            """The task calls the model itself `net`, and you call it something else. Write `name or "net"`."""
+            return traced(model, x, [(name or "model", module) for name, module in model.named_modules()])
+
+        def another_name_for_the_model__2(model, x):
+            return traced(model, x, [(name or type(model).__name__, module) for name, module in model.named_modules()])
+
+        def without_the_model(model, x):
+            """The events of the model itself are missing. It is a module, too: `model.named_modules()` gives it with an
+            empty name, and the task calls it `net`.
+            """
+            return traced(model, x, [(name, module) for name, module in model.named_modules() if name])
+
+        def class_names(model, x):
+            """You named the modules by their classes. `model.named_modules()` gives each module with its name."""
+            named = [("net" if module is model else type(module).__name__, module) for module in model.modules()]
+            return traced(model, x, named)
+
+        def pairs_not_texts(model, x):
+            """Your events are pairs. Each has to be one text, `"NAME.EVENT"`: `f"{name}.fpre"`."""
+            return [tuple(event.rsplit(".", 1)) for event in traced(model, x)]
+
+        def returned_gradients(model, x):
+            """Your hooks return something, and what a hook returns takes the place of what the module computed: in a
+            full backward hook, of the gradient of the input. Hooks that only watch return `None`.
+            """
+            return traced(model, x, give=lambda module, *values: values[-1])
+
+        def hook_left_behind(model, x):
+            return traced(model, x, block=lambda: nullcontext(ExitStack()))
 
         def leaves_only(model, x):
             """Events of containers are missing. The model itself and the blocks in it are modules, too: register on

@@ -15,16 +15,18 @@ def watched(
     *,
     block: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     removal: Callable[[bool], bool] = lambda went_well: True,
+    of: Callable[[Any, Any], Any] = lambda args, output: output,
 ) -> None:
     """Run each batch in a `block`, and `note` names and outputs. `removal` says whether hooks are removed then.
 
-    What `note` returns takes the place of the output, if it is not `None`.
+    `of` picks what is noted from the arguments and the output. What `note` returns takes the place of the output, if it
+    is not `None`.
     """
     handles, went_well = [], False
     for name, module in modules.items():
 
         def hook(module: nn.Module, args: Any, output: Any, name: str = name) -> Any:
-            return note(name, output)
+            return note(name, of(args, output))
 
         handles.append(module.register_forward_hook(hook))
     try:

@@ -35,6 +35,11 @@ def stats(
         return give and give(output)
 
     watched(layers, note, step, batches, **how or {})
+    return described(kept, **ways)
+
+
+def described(kept, **ways):
+    """The statistics of what was kept of each layer."""
     return {
         name: {part: torch.stack([way(output) for output in outputs]) for part, way in (WAYS | ways).items()}
         for name, outputs in kept.items()
@@ -131,6 +136,82 @@ class TestActivationStats:
             a graph, so the layers before it got no gradient. A hook that only watches returns `None`.
             """
             return stats(layers, step, batches, give=lambda output: output.detach())
+
+        def keyed_by_module(layers, step, batches):
+            """The keys of your result are the modules. The task asks for the keys of `layers`: the names. Loop over
+            `layers.items()`, and bind the name in the hook with a default argument, `name=name`.
+            """
+            return stats(layers, step, batches, key=lambda name: layers[name])
+
+        def lists_not_tensors(layers, step, batches):
+            """Your statistics are lists. Each has to be one tensor with a row for each step: keep tensors in a list,
+            and return `torch.stack(list)`.
+            """
+            found = stats(layers, step, batches)
+            return {name: {part: value.tolist() for part, value in parts.items()} for name, parts in found.items()}
+
+        def lists_not_tensors__2(layers, step, batches):
+            found = stats(layers, step, batches)
+            return {name: {part: list(value) for part, value in parts.items()} for name, parts in found.items()}
+
+        def outliers_counted(layers, step, batches):
+            """You moved values outside 0 to 4 to the limits, where the first or the last bin counts them. They are not
+            to be counted at all, and `histc(40, 0, 4)` leaves them out by itself: don't clamp.
+            """
+            return stats(layers, step, batches, hist=lambda values: values.clamp(0, 4).histc(40, 0, 4))
+
+        def shares_not_counts(layers, step, batches):
+            """Your histogram holds shares. The task asks for counts: don't divide by the number of values."""
+            return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 4) / values.numel())
+
+        def shares_not_counts__2(layers, step, batches):
+            def density(values):
+                return values.double().histogram(40, range=(0.0, 4.0), density=True).hist
+
+            return stats(layers, step, batches, hist=density)
+
+        def logarithms_of_counts(layers, step, batches):
+            """Your histogram holds logarithms. The task asks for the counts: leave `log` to whoever draws them."""
+            return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 4).log1p())
+
+        def other_limits(layers, step, batches):
+            """Your bins go from 0 to 10. The task asks for 40 bins from 0 to 4: `histc(40, 0, 4)`."""
+            return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 10))
+
+        def absolute_values(layers, step, batches):
+            """Your histogram counts absolute values. Negative values lie below all bins: leave `abs()` out."""
+            return stats(layers, step, batches, hist=lambda values: values.abs().histc(40, 0, 4))
+
+        def variance_not_deviation(layers, step, batches):
+            """You returned the variance as `"std"`. The standard deviation is its square root: `output.std()`."""
+            return stats(layers, step, batches, std=lambda values: values.var())
+
+        def registered_in_each_step(layers, step, batches):
+            """Your result has too many rows: you registered new hooks in each step, and those of the steps before were
+            still there. Register the hooks once, before the loop.
+            """
+            found = stats(layers, step, batches)
+            return {
+                name: {part: value.repeat_interleave(torch.arange(len(value)) + 1, 0) for part, value in parts.items()}
+                for name, parts in found.items()
+            }
+
+        def of_the_inputs(layers, step, batches):
+            """You described the inputs of the modules. The task asks for their outputs, the third argument of a forward
+            hook.
+            """
+            return stats(layers, step, batches, how={"of": lambda args, output: args[0]})
+
+        def called_the_layers(layers, step, batches):
+            """You called the modules on the batch yourself. Each gets another input inside the model: let forward hooks
+            watch while `step(batch)` runs.
+            """
+            kept = {name: [] for name in layers}
+            for batch in batches:
+                step(batch)
+                for name, layer in layers.items():
+                    kept[name].append(layer(batch).detach())
+            return described(kept)
 
         def divided_by_n(layers, step, batches):
             """Your standard deviation divides by n, as numpy's does. `output.std()` divides by n - 1."""

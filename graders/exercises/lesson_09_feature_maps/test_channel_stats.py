@@ -118,6 +118,80 @@ class TestChannelStats:
             """
             return described(parts_of(model, layer, batches, lambda output: output.double().sum((0, 2, 3))[:, None]))
 
+        def over_the_batch_only(model, layer, batches):
+            """You described each position of the output by itself, and put only the samples together. All values of a
+            channel belong together, from every sample and position: `output.transpose(0, 1).flatten(1)` has one row for
+            each channel.
+            """
+            outputs = torch.cat(parts_of(model, layer, batches, lambda output: output.double().clone()))
+            zeros = (outputs == 0).double().mean(0)
+            return {"mean": outputs.mean(0), "var": outputs.var(0, correction=0), "zero_frac": zeros}
+
+        def over_the_batch_only__2(model, layer, batches):
+            outputs = torch.cat(parts_of(model, layer, batches, lambda output: output.double().flatten(1).clone()))
+            zeros = (outputs == 0).double().mean(0)
+            return {"mean": outputs.mean(0), "var": outputs.var(0, correction=0), "zero_frac": zeros}
+
+        def divided_by_samples(model, layer, batches):
+            """You divided by the number of samples. A channel has more values than that where the output has positions:
+            count `output.numel() / C` values, or the length of a row of `output.transpose(0, 1).flatten(1)`.
+            """
+            counts = []
+
+            def rows(output):
+                counts.append(len(output))
+                return rows_of(output)
+
+            parts = torch.cat(parts_of(model, layer, batches, rows), 1)
+            mean = parts.sum(1) / sum(counts)
+            zeros = (parts == 0).sum(1).double() / sum(counts)
+            return {"mean": mean, "var": parts.square().sum(1) / sum(counts) - mean**2, "zero_frac": zeros}
+
+        def divided_by_all_values(model, layer, batches):
+            """You divided by the number of values of all channels together. Each channel has only `output.numel() / C`
+            of them.
+            """
+            rows = torch.cat(parts_of(model, layer, batches), 1)
+            mean, zeros = rows.sum(1) / rows.numel(), (rows == 0).sum(1).double() / rows.numel()
+            return {"mean": mean, "var": rows.square().sum(1) / rows.numel() - mean**2, "zero_frac": zeros}
+
+        def deviation_not_variance(model, layer, batches):
+            """You returned the standard deviation as `"var"`. The variance is its square."""
+            found = described(parts_of(model, layer, batches))
+            return found | {"var": found["var"].sqrt()}
+
+        def squares_without_the_mean(model, layer, batches):
+            """Your `"var"` is the mean of the squares. Subtract the square of the mean from it."""
+            found = described(parts_of(model, layer, batches))
+            return found | {"var": found["var"] + found["mean"] ** 2}
+
+        def counted_the_zeros(model, layer, batches):
+            """Your `"zero_frac"` holds counts. Divide by the number of values: the share of zeros is asked for."""
+            parts = parts_of(model, layer, batches)
+            return described(parts) | {"zero_frac": (torch.cat(parts, 1) == 0).sum(1).double()}
+
+        def counted_negative_values(model, layer, batches):
+            """You counted values below 0 as well. `"zero_frac"` is the share of exact zeros: `output == 0`."""
+            parts = parts_of(model, layer, batches)
+            return described(parts) | {"zero_frac": (torch.cat(parts, 1) <= 0).double().mean(1)}
+
+        def took_small_values_for_zeros(model, layer, batches):
+            """You took small values for zeros. `"zero_frac"` is the share of exact zeros: `output == 0`."""
+            parts = parts_of(model, layer, batches)
+            return described(parts) | {"zero_frac": (torch.cat(parts, 1).abs() < 1e-6).double().mean(1)}
+
+        def called_the_layer(model, layer, batches):
+            """You called the layer on the batches yourself. In the model, other layers come before it: call
+            `model(batch)`, and let a forward hook on the layer watch.
+            """
+            return described(parts_of(layer, layer, batches))
+
+        def another_mode(model, layer, batches):
+            return described(parts_of(model.eval(), layer, batches))
+
+        def another_mode__2(model, layer, batches):
+            return described(parts_of(model.train(), layer, batches))
+
         def unbiased_variance(model, layer, batches):
             """You divided by n - 1. The contract asks for the variance of these very values: divide by n
             (`correction=0`, or `unbiased=False`).

@@ -1,9 +1,11 @@
 """Exercise 09-conv-maps."""
 
 from torch import nn
+from torch.nn.modules import module as for_all
+from torch.nn.modules.conv import _ConvNd
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, stored_the_input, wrong_runs
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures, conv_nets
 
@@ -78,9 +80,58 @@ class TestConvMaps:
 
     reference = maps
 
-    class Mistakes(wrong_runs(maps, without=["before_the_callers_hook"])):
+    class Mistakes(wrong_runs(maps, stored_the_input, without=["before_the_callers_hook"])):
         def only_sequential_recursed(model, x):
             return maps(model, x, names=lambda model: [name for name in convolutions(model) if "." not in name])
+
+        def all_kinds_of_convolutions(model, x):
+            """Your result holds a convolution of another kind, such as `nn.ConvTranspose2d`. Only `nn.Conv2d` and its
+            subclasses count: ask `isinstance(module, nn.Conv2d)`.
+            """
+            every = [name for name, module in model.named_modules() if isinstance(module, _ConvNd)]
+            return maps(model, x, names=lambda model: every)
+
+        def chosen_by_name(model, x):
+            """You chose the modules by their names, but a convolution may have any name. Ask
+            `isinstance(module, nn.Conv2d)`.
+            """
+            named = [name for name, module in model.named_modules() if "conv" in name.lower()]
+            return maps(model, x, names=lambda model: named)
+
+        def only_the_first_sample(model, x):
+            """You kept only the first sample of the batch: `output[0]`. A copy of the whole output is asked for."""
+            return maps(model, x, copy=lambda output: output[0].detach().clone())
+
+        def weights_not_maps(model, x):
+            """These are the weights of the convolutions. A map is what a convolution returns when the model runs: take
+            `output` in a forward hook.
+            """
+            return {name: model.get_submodule(name).weight.detach().clone() for name in convolutions(model)}
+
+        def ran_the_children(model, x):
+            """You ran the children of the model one after another. But only the model knows in which order it calls
+            them, how they are connected, and what is inside them: call `model(x)`, and let hooks record.
+            """
+            found = {}
+            for name, module in model.named_children():
+                x = module(x)
+                if isinstance(module, nn.Conv2d):
+                    found[name] = x.detach().clone()
+            return found
+
+        def hooked_strangers(model, x):
+            """A hook for all modules also fires for modules that the model calls although they are not part of it, and
+            these have no name in it. Leave out what `model.named_modules()` does not give.
+            """
+            names, found = {module: name for name, module in model.named_modules()}, {}
+
+            def hook(module, args, output):
+                if isinstance(module, nn.Conv2d):
+                    found[names[module]] = output.detach().clone()
+
+            with for_all.register_module_forward_hook(hook):
+                model(x)
+            return found
 
         def late_binding(model, x):
             """All your hooks wrote under one name. They read the loop variable when they run, and by then it has its

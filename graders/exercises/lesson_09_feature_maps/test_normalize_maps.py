@@ -19,6 +19,12 @@ def as_array(fm):
     return fm.detach().float().numpy().copy()
 
 
+def scaled_with(fm, epsilon):
+    """With a small number in the span."""
+    values = as_array(fm) - as_array(fm).min(axis=(1, 2), keepdims=True)
+    return values / (values.max(axis=(1, 2), keepdims=True) + epsilon)
+
+
 def scaled_in_place(fm):
     """In the tensor's own memory, where that is float32."""
     values = fm.detach().float().numpy()
@@ -84,6 +90,48 @@ class TestNormalizeMaps:
             """
             return scaled(as_array(fm), axes=(0, 1, 2))
 
+        def one_maximum_for_all(fm):
+            """You divided all channels by one number, the largest of all of them. Each channel has its own: take the
+            maximum over H and W only, with `axis=(1, 2), keepdims=True`.
+            """
+            values = as_array(fm) - as_array(fm).min(axis=(1, 2), keepdims=True)
+            return values / (values.max() or 1)
+
+        def ranges_over_channels(fm):
+            """You took minimum and maximum over the channels, one for each pixel. Each channel has its own: take them
+            over H and W, with `axis=(1, 2), keepdims=True`.
+            """
+            return scaled(as_array(fm), axes=0)
+
+        def minimum_not_subtracted(fm):
+            """You divided by the maximum without subtracting the minimum first. `(v - min) / (max - min)` goes from 0
+            to 1.
+            """
+            values = as_array(fm)
+            high = values.max(axis=(1, 2), keepdims=True)
+            return values / np.where(high == 0, 1, high)
+
+        def constant_stays(fm):
+            """A channel with only one value keeps it in your result. It has to become 0 everywhere."""
+            values = as_array(fm)
+            flat = values.min(axis=(1, 2), keepdims=True) == values.max(axis=(1, 2), keepdims=True)
+            return np.where(flat, values, scaled(values))
+
+        def constant_is_one(fm):
+            """A channel with only one value becomes 1 in your result. It has to become 0 everywhere."""
+            return scaled(as_array(fm), flat=1.0)
+
+        def no_keepdims(fm):
+            """Your minima have the shape [C], and they don't line up with [C, H, W]. With `keepdims=True` in numpy, or
+            `keepdim=True` in torch, they have the shape [C, 1, 1].
+            """
+            values = as_array(fm)
+            return values - values.min(axis=(1, 2))
+
+        def no_keepdims__2(fm):
+            values = fm.detach().float()
+            return (values - values.amin((1, 2))).numpy()
+
         def not_detached(fm):
             """A tensor that requires grad has no `.numpy()`, because numpy would know nothing about its graph. Call
             `.detach()` first.
@@ -110,8 +158,16 @@ class TestNormalizeMaps:
             """The largest value of a weak channel does not become 1. You added a small number to the span, and for this
             channel it is not small. Treat the span 0 separately instead.
             """
-            values = as_array(fm) - as_array(fm).min(axis=(1, 2), keepdims=True)
-            return values / (values.max(axis=(1, 2), keepdims=True) + 1e-8)
+            return scaled_with(fm, 1e-8)
+
+        def epsilon_in_the_span__2(fm):
+            return scaled_with(fm, 1e-5)
+
+        def epsilon_in_the_span__3(fm):
+            return scaled_with(fm, 1e-6)
+
+        def epsilon_in_the_span__4(fm):
+            return scaled_with(fm, 1e-12)
 
         def taken_for_constant(fm):
             """A channel whose values differ became 0 everywhere: your function takes it to be constant. Only a span of

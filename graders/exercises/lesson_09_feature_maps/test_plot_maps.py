@@ -21,15 +21,27 @@ def pyplot():
     return matplotlib.pyplot
 
 
-def plot(fm, ncols, shared, make=a_figure, squeeze=False, all_off=True, cmap="gray", title=str):
-    """The figure, with what is wrong about it."""
+def least(values):
+    """The lower colour limit."""
+    return values.min().item()
+
+
+def plot(
+    fm, ncols, shared, make=a_figure, squeeze=False, all_off=True, cmap="gray", title=str, rows=math.ceil, low=least
+):
+    """The figure, with what is wrong about it. `rows` rounds their number."""
     columns = min(ncols, len(fm))
     figure = make()
-    axes = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=squeeze)
-    for k, one in enumerate(axes.flat):
+    axes = figure.subplots(rows(len(fm) / columns), columns, squeeze=squeeze)
+    return drawn(figure, axes.flat, fm, shared, all_off, cmap, title, low)
+
+
+def drawn(figure, axes, fm, shared, all_off=True, cmap="gray", title=str, low=least):
+    """The figure with the images in these axes, one after another."""
+    for k, one in enumerate(axes):
         if k < len(fm):
             of = fm if shared else fm[k]
-            one.imshow(fm[k], cmap=cmap, vmin=of.min().item(), vmax=of.max().item())
+            one.imshow(fm[k], cmap=cmap, vmin=low(of), vmax=of.max().item())
             one.set_title(title(k))
         if k < len(fm) or all_off:
             one.axis("off")
@@ -130,6 +142,41 @@ class TestPlotMaps:
             """
             return plot(fm, ncols, False)
 
+        def always_shared(fm, ncols=8, shared=False):
+            """Without `shared`, each image has the limits of its own channel: `fm[k].min()` and `fm[k].max()`. You took
+            those of all of `fm`.
+            """
+            return plot(fm, ncols, True)
+
+        def limits_from_zero(fm, ncols=8, shared=False):
+            """Your lower colour limit is always 0. It has to be the smallest value of the channel, or with `shared`
+            that of all of `fm`.
+            """
+            return plot(fm, ncols, shared, low=lambda values: 0)
+
+        def always_ncols_columns(fm, ncols=8, shared=False):
+            """With fewer channels than `ncols`, your figure has empty columns. Use `min(ncols, C)` columns."""
+            figure = a_figure()
+            axes = figure.subplots(math.ceil(len(fm) / ncols), ncols, squeeze=False)
+            return drawn(figure, axes.flat, fm, shared)
+
+        def rounded_down(fm, ncols=8, shared=False):
+            """The last row, which is not full, is missing. Round the number of rows up: `math.ceil(C / columns)`."""
+            return plot(fm, ncols, shared, rows=int)
+
+        def column_by_column(fm, ncols=8, shared=False):
+            """Your images go down the columns. They have to go row by row, from left to right: `axes.flat` is in that
+            order.
+            """
+            figure, columns = a_figure(), min(ncols, len(fm))
+            axes = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=False)
+            return drawn(figure, axes.T.flat, fm, shared)
+
+        def returned_the_axes_too(fm, ncols=8, shared=False):
+            """You returned the figure together with its axes. Return the figure alone: `return figure`."""
+            figure = plot(fm, ncols, shared)
+            return figure, figure.axes
+
         def empty_axes_visible(fm, ncols=8, shared=False):
             """Some places stay empty, and their axes still show a frame and ticks. Switch all axes off, not only those
             that got an image.
@@ -139,6 +186,19 @@ class TestPlotMaps:
         def titles_from_one(fm, ncols=8, shared=False):
             """Your titles count from 1. The title is the index of the channel, and `fm[0]` is the first."""
             return plot(fm, ncols, shared, title=lambda k: str(k + 1))
+
+        def more_than_the_number(fm, ncols=8, shared=False):
+            """Your titles say more than the number of the channel. The title is the index and nothing else:
+            `axes.set_title(str(k))`.
+            """
+            return plot(fm, ncols, shared, title=lambda k: f"channel {k}")
+
+        def more_than_the_number__2(fm, ncols=8, shared=False):
+            return plot(fm, ncols, shared, title=lambda k: f"Channel {k}")
+
+        def no_titles(fm, ncols=8, shared=False):
+            """Your images have no titles. Give each the index of its channel: `axes.set_title(str(k))`."""
+            return plot(fm, ncols, shared, title=lambda k: "")
 
         def another_colour_map(fm, ncols=8, shared=False):
             """The colour map is not `gray`. Without `cmap="gray"`, `imshow` takes the one from the settings; `gray_r`

@@ -11,13 +11,22 @@ from graders.scenes.scene import stories
 from graders.scenes.stories import feature_maps
 
 
-def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):
-    """A sheet of tiles; `empty` is what fills places without one, and `rim` is the space around the sheet."""
+def in_order(k, rows, columns):
+    """Row and column of tile `k`."""
+    return divmod(k, columns)
+
+
+def sheet(fm, columns, pad, fill, rows=None, place=in_order, empty=None, rim=0, end=0, swapped=False):
+    """A sheet of tiles; `empty` is what fills places without one.
+
+    `rim` is the space around the sheet, and `end` that behind its last row and column. Height and width may be
+    `swapped`.
+    """
     fm = fm.numpy()
-    count, height, width = fm.shape
+    count, height, width = fm.mT.shape if swapped else fm.shape
     rows = math.ceil(count / columns) if rows is None else rows
     inner = (rows * (height + pad) - pad, columns * (width + pad) - pad)
-    made = np.full(tuple(max(size, 0) + 2 * rim for size in inner), fill, dtype=np.float32)
+    made = np.full(tuple(max(size, 0) + 2 * rim + end for size in inner), fill, dtype=np.float32)
     for k in range(rows * columns):
         row, column = place(k, rows, columns)
         top, left = rim + row * (height + pad), rim + column * (width + pad)
@@ -85,6 +94,13 @@ class TestTileMaps:
             columns = min(ncols, len(fm))
             return sheet(fm, columns, pad, fill, rows=len(fm) // columns)
 
+        def a_row_too_many(fm, ncols, pad=1, fill=0.0):
+            """When the last row is full, your sheet has another one without tiles. `C // columns + 1` is one too many
+            then: round up with `math.ceil(C / columns)`.
+            """
+            columns = min(ncols, len(fm))
+            return sheet(fm, columns, pad, fill, rows=len(fm) // columns + 1)
+
         def column_major(fm, ncols, pad=1, fill=0.0):
             """Your sheet is filled column by column. Fill it row by row: tile `k` goes into row `k // columns` and
             column `k % columns`.
@@ -94,6 +110,25 @@ class TestTileMaps:
         def pad_around_the_sheet(fm, ncols, pad=1, fill=0.0):
             """Your sheet has padding at its rim. The `pad` pixels go between tiles only: n tiles have n - 1 gaps."""
             return sheet(fm, min(ncols, len(fm)), pad, fill, rim=pad)
+
+        def pad_at_the_end(fm, ncols, pad=1, fill=0.0):
+            """Your sheet ends with padding, below and on the right. The `pad` pixels go between tiles only: n tiles
+            have n - 1 gaps.
+            """
+            return sheet(fm, min(ncols, len(fm)), pad, fill, end=pad)
+
+        def no_gaps(fm, ncols, pad=1, fill=0.0):
+            """Your tiles touch. Leave `pad` pixels between neighbours, across and down."""
+            return sheet(fm, min(ncols, len(fm)), 0, fill)
+
+        def height_and_width_swapped(fm, ncols, pad=1, fill=0.0):
+            """You took the height of the maps for their width. `fm` is [C, H, W]: `C, H, W = fm.shape`."""
+            return sheet(fm, min(ncols, len(fm)), pad, fill, swapped=True)
+
+        def scaled_the_values(fm, ncols, pad=1, fill=0.0):
+            """Your sheet holds scaled values. Copy the maps as they are."""
+            low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
+            return sheet((fm - low) / (high - low + 1e-8), min(ncols, len(fm)), pad, fill)
 
         def columns_without_maps(fm, ncols, pad=1, fill=0.0):
             """With fewer channels than `ncols`, your sheet has empty columns. Use `min(ncols, C)` columns."""

@@ -57,11 +57,66 @@ class TestTopChannels:
             """
             return fm.amax((1, 2)).topk(k).indices.tolist()
 
+        def ranked_by_max__2(fm, k):
+            return fm.amax((1, 2)).argsort(descending=True)[:k].tolist()
+
+        def ranked_by_median(fm, k):
+            """You ranked the channels by their medians. Rank them by their mean: `fm.mean((1, 2))`."""
+            return fm.flatten(1).median(1).values.topk(k).indices.tolist()
+
+        def ranked_by_spread(fm, k):
+            """You ranked the channels by how far their pixels spread. Rank them by their mean: `fm.mean((1, 2))`."""
+            return fm.flatten(1).std(1).topk(k).indices.tolist()
+
+        def only_positive_values(fm, k):
+            """You left negative pixels out of the means. All pixels count, with their sign."""
+            return fm.relu().mean((1, 2)).topk(k).indices.tolist()
+
+        def all_channels(fm, k):
+            """You returned all channels in their order. Return only the first `k`."""
+            return fm.mean((1, 2)).argsort(descending=True).tolist()
+
+        def counted_from_one(fm, k):
+            """Your indices count from 1. The first channel is `fm[0]`, with the index 0."""
+            return [index + 1 for index in fm.mean((1, 2)).topk(k).indices.tolist()]
+
         def ranked_by_abs(fm, k):
             """You ranked the channels by absolute values, and a strongly negative channel came to the front. Use the
             signed mean.
             """
             return fm.abs().mean((1, 2)).topk(k).indices.tolist()
+
+        def ranked_by_abs__2(fm, k):
+            return fm.mean((1, 2)).abs().topk(k).indices.tolist()
+
+        def ranked_by_norm(fm, k):
+            """You ranked the channels by their norms, in which negative values count as much as positive ones. Rank
+            them by their mean: `fm.mean((1, 2))`.
+            """
+            return fm.flatten(1).norm(dim=1).topk(k).indices.tolist()
+
+        def means_over_the_channels(fm, k):
+            """You took the mean over the channels, one for each pixel. Take it over H and W, so that each channel has
+            one: `fm.mean((1, 2))`.
+            """
+            return fm.mean(0).flatten().topk(k).indices.tolist()
+
+        def ranked_pixels(fm, k):
+            """You ranked single pixels, so these are indices of pixels. Take the mean of each channel first:
+            `fm.mean((1, 2))`.
+            """
+            return fm.flatten().topk(k).indices.tolist()
+
+        def sorted_by_index(fm, k):
+            """These are the right channels, but you sorted their indices. Keep the order of `topk`: the channel with
+            the largest mean comes first.
+            """
+            return sorted(fm.mean((1, 2)).topk(k).indices.tolist())
+
+        def pairs_not_indices(fm, k):
+            """You returned pairs of an index and a mean. Return only the indices."""
+            means = enumerate(fm.mean((1, 2)).tolist())
+            return sorted(means, key=lambda pair: pair[1], reverse=True)[:k]
 
         def values_not_indices(fm, k):
             """These are the means of the channels, not their indices. `torch.topk` returns both: values and indices."""

@@ -128,12 +128,36 @@ class TestPredictAutogradOrder:
             """
             return either(kind, ("tensor", "post_acc", "node_pre", "node_post"), NON_LEAF)
 
+        def unknown_kind_accepted__5(kind):
+            assert kind in ("leaf", "non-leaf")
+            return either(kind, LEAF, NON_LEAF)
+
+        def grad_last(kind):
+            """You put the writing of `.grad` last in both lists. For a non-leaf that happens before its node runs, and
+            for a leaf inside the node, with the post-accumulate-grad hook; the post hook of the node comes after both.
+            """
+            return either(
+                kind,
+                ("tensor", "node_pre", "node_post", "post_acc"),
+                ("tensor", "node_pre", "node_post", "retain_grad"),
+            )
+
         def node_before_tensor(kind):
-            """You put the pre-hook of the node first. Hooks on the tensor run before those of its node, for a leaf and
-            for a non-leaf.
+            """You put hooks of the node before those of the tensor. Hooks on the tensor come first, for a leaf and for
+            a non-leaf.
             """
             node_first = ("node_pre", "tensor")
             return either(kind, (*node_first, "post_acc", "node_post"), (*node_first, "retain_grad", "node_post"))
+
+        def node_before_tensor__2(kind):
+            return either(kind, ("node_pre", "tensor", "post_acc", "node_post"), NON_LEAF)
+
+        def node_before_tensor__3(kind):
+            node_first = ("node_pre", "node_post", "tensor")
+            return either(kind, (*node_first, "post_acc"), (*node_first, "retain_grad"))
+
+        def node_before_tensor__4(kind):
+            return either(kind, ("node_pre", "node_post", "tensor", "post_acc"), NON_LEAF)
 
         def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
             either(kind, LEAF, NON_LEAF)

@@ -111,6 +111,42 @@ class TestNormalizeMaps:
             high = values.max(axis=(1, 2), keepdims=True)
             return values / np.where(high == 0, 1, high)
 
+        def absolute_values(fm):
+            """You took absolute values first. Scale the values with their sign: `(v - min) / (max - min)`."""
+            return scaled(abs(as_array(fm)))
+
+        def divided_by_the_maximum(fm):
+            """You subtracted the minimum, but divided by the maximum. Divide by the span: `max - min`."""
+            values = as_array(fm)
+            low, high = values.min(axis=(1, 2), keepdims=True), values.max(axis=(1, 2), keepdims=True)
+            return (values - low) / np.where(high == 0, 1, high)
+
+        def standardized(fm):
+            """You subtracted the mean and divided by the standard deviation. Each channel has to go from 0 to 1:
+            subtract its minimum, and divide by `max - min`.
+            """
+            values = as_array(fm)
+            std = values.std(axis=(1, 2), keepdims=True)
+            return (values - values.mean(axis=(1, 2), keepdims=True)) / np.where(std == 0, 1, std)
+
+        def from_minus_one(fm):
+            """Your channels go from -1 to 1. They have to go from 0 to 1: `(v - min) / (max - min)`."""
+            return 2 * scaled(as_array(fm)) - 1
+
+        def up_to_255(fm):
+            """Your channels go from 0 to 255. They have to go from 0 to 1: `(v - min) / (max - min)`."""
+            return 255 * scaled(as_array(fm))
+
+        def clamped(fm):
+            """You cut off what lies below 0 and above 1. Scale each channel: `(v - min) / (max - min)`."""
+            return as_array(fm).clip(0, 1)
+
+        def each_row_by_itself(fm):
+            """You took minimum and maximum of each row. Take those of the whole channel, over H and W:
+            `axis=(1, 2), keepdims=True`.
+            """
+            return scaled(as_array(fm), axes=2)
+
         def constant_stays(fm):
             """A channel with only one value keeps it in your result. It has to become 0 everywhere."""
             values = as_array(fm)
@@ -167,6 +203,12 @@ class TestNormalizeMaps:
             return scaled_with(fm, 1e-6)
 
         def epsilon_in_the_span__4(fm):
+            return scaled_with(fm, 1e-7)
+
+        def epsilon_in_the_span__5(fm):
+            return scaled_with(fm, 1e-9)
+
+        def epsilon_in_the_span__6(fm):
             return scaled_with(fm, 1e-12)
 
         def taken_for_constant(fm):

@@ -121,6 +121,17 @@ class TestTileMaps:
             """Your tiles touch. Leave `pad` pixels between neighbours, across and down."""
             return sheet(fm, min(ncols, len(fm)), 0, fill)
 
+        def tiles_without_steps(fm, ncols, pad=1, fill=0.0):
+            """Your sheet has the right size, but the gaps are all at its end. Tile `k` begins `row * (H + pad)` below
+            the top and `column * (W + pad)` from the left.
+            """
+            columns = min(ncols, len(fm))
+            rows, made = math.ceil(len(fm) / columns), sheet(fm, columns, pad, fill)
+            made[:] = fill
+            tiles = sheet(fm, columns, 0, fill, rows=rows)
+            made[: len(tiles), : tiles.shape[1]] = tiles
+            return made
+
         def height_and_width_swapped(fm, ncols, pad=1, fill=0.0):
             """You took the height of the maps for their width. `fm` is [C, H, W]: `C, H, W = fm.shape`."""
             return sheet(fm, min(ncols, len(fm)), pad, fill, swapped=True)

@@ -36,9 +36,9 @@ def another_mode(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor: 
 
 
 def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
-    """Your change comes first, and then one of the caller's hooks changes the output once more. What counts is the
-    output as the next layer gets it: register your hook after the others, without `prepend=True`, and leave `forward`
-    alone.
+    """You change what goes into the module, or its output before one of the caller's hooks changes it once more. What
+    counts is the output as the next layer gets it: register a forward hook, after the others, without `prepend=True`,
+    and leave `forward` alone.
     """
     return run(model, name, hook, x, prepend=True)
 

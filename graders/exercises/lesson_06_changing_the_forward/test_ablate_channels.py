@@ -106,3 +106,15 @@ class TestAblateChannels:
                 return output
 
             return ablate(model, name, channels, x, off)
+
+        def the_others(model, name, channels, x):
+            """It is the other way round: you kept the channels that are listed, and the others became 0."""
+            return ablate(
+                model, name, channels, x, off=lambda output, channels: zeros(output, all_but(output, channels))
+            )
+
+        def returned_the_layers_output(model, name, channels, x):
+            """You returned what the submodule puts out. The task asks for what the model returns then."""
+            kept = []
+            ablate(model, name, channels, x, off=lambda *given: kept.append(zeros(*given)) or kept[-1])
+            return kept[0].detach()

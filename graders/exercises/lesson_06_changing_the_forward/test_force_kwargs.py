@@ -126,3 +126,27 @@ class TestForceKwargs:
 
         def no_handle(module, **kw):
             module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True)
+
+        def only_replaced(module, **kw):
+            """You change keywords that are passed, and add none. All of `kw` has to arrive: `{**kwargs, **kw}`."""
+
+            def hook(module, args, kwargs):
+                return args, {name: kw.get(name, value) for name, value in kwargs.items()}
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+        def none_left_out(module, **kw):
+            """A keyword whose value is `None` is left out. `None` is a value like others: pass it on."""
+
+            def hook(module, args, kwargs):
+                return args, {**kwargs, **{name: value for name, value in kw.items() if value is not None}}
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+        def as_positional(module, **kw):
+            """You passed the values as further positional arguments. Keywords go into the dict: `args, {**kwargs,
+            **kw}`.
+            """
+            return module.register_forward_pre_hook(
+                lambda module, args, kwargs: ((*args, *kw.values()), kwargs), with_kwargs=True
+            )

@@ -111,3 +111,27 @@ class TestNormalizeInput:
 
         def no_handle(module, mean, std):
             module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]))
+
+        def precedence(module, mean, std):
+            """`/` comes before `-`: only the mean was divided. Put the difference in parentheses."""
+            return module.register_forward_pre_hook(lambda module, args: (args[0] - mean / std, *args[1:]))
+
+        def own_statistics(module, mean, std):
+            """You used mean and standard deviation of the input itself. Use those that your function is given."""
+
+            def hook(module, args):
+                return (args[0] - args[0].mean()) / args[0].std(), *args[1:]
+
+            return module.register_forward_pre_hook(hook)
+
+        def nested_arguments(module, mean, std):
+            """The other arguments stand in a tuple of their own: `args[1:]` is one. Unpack it: `(new, *args[1:])`."""
+            return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, args[1:]))
+
+        def keywords_left_out(module, mean, std):
+            """With `with_kwargs=True` a pre-hook has to return both: `return new_args, kwargs`."""
+
+            def hook(module, args, kwargs):
+                return (args[0] - mean) / std, *args[1:]
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)

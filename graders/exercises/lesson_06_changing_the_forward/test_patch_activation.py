@@ -140,3 +140,29 @@ class TestPatchActivation:
                 return output
 
             return patch(model, name, clean, corrupt, channels, put=write)
+
+        def zeros_elsewhere(model, name, clean, corrupt, channels=None):
+            """The other channels became 0. Only those that are listed are replaced: write them into a copy of the
+            output.
+            """
+            return patch(
+                model,
+                name,
+                clean,
+                corrupt,
+                channels,
+                put=lambda output, kept, channels: put(output * 0, kept, channels),
+            )
+
+        def returned_the_layers_output(model, name, clean, corrupt, channels=None):
+            """You returned what the submodule puts out. The task asks for what the model returns then."""
+            last = []
+            patch(model, name, clean, corrupt, channels, put=lambda *given: last.append(put(*given)) or last[-1])
+            return last[0].detach()
+
+        def called_the_layer_alone(model, name, clean, corrupt, channels=None):
+            """You called the submodule on `clean` itself. In the model, other layers come before it: run
+            `model(clean)`, and let a hook keep the output.
+            """
+            kept = model.get_submodule(name)(clean).detach().clone()
+            return programs.run(model, name, lambda module, args, output: put(output, kept, channels), corrupt)

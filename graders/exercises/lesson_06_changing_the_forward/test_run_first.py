@@ -100,3 +100,25 @@ class TestRunFirst:
 
         def no_handle(module, hook):
             module.register_forward_hook(hook, prepend=True)
+
+        def result_dropped(module, hook):
+            """`hook` is called, and what it returns is lost, so it cannot replace the output: `return hook(...)`."""
+
+            def first(module, args, output):
+                hook(module, args, output)
+
+            return module.register_forward_hook(first, prepend=True)
+
+        def also_when_it_raises(module, hook):
+            """With `always_call=True` the hook also runs when `forward` raises. Leave that out."""
+            return module.register_forward_hook(hook, prepend=True, always_call=True)
+
+        def ran_forward_again(module, hook):
+            """You registered a pre-hook that runs `forward` itself, so it runs twice, and what `hook` returns is lost.
+            Register a forward hook with `prepend=True`.
+            """
+
+            def first(module, args):
+                hook(module, args, module.forward(*args))
+
+            return module.register_forward_pre_hook(first)

@@ -96,3 +96,11 @@ class TestScaleOutput:
 
         def no_handle(module, s):
             module.register_forward_hook(lambda module, args, output: output * s)
+
+        def scaled_the_parameters(module, s):
+            """You multiplied the parameters of the module. They are the caller's, and a module may have none: multiply
+            its output, in a forward hook.
+            """
+            with torch.no_grad():
+                for p in module.parameters():
+                    p.mul_(s)

@@ -124,3 +124,35 @@ class TestClampGradInput:
 
         def no_handle(module, c):
             module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)))
+
+        def first_input_only(module, c):
+            """You clamped the gradient of the first input alone. Clamp every entry of `grad_input`."""
+
+            def hook(m, gi, go):
+                return (gi[0] if gi[0] is None else gi[0].clamp(-c, c), *gi[1:])
+
+            return module.register_full_backward_hook(hook)
+
+        def one_bound_only(module, c):
+            """Values below `-c` stay as they are. Clamp on both sides: `clamp(-c, c)`."""
+            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(max=c)))
+
+        def hooked_the_inputs(module, c):
+            """You hooked the input tensors themselves. So what comes to them from elsewhere is clamped, too: use a full
+            backward hook of the module.
+            """
+
+            def before(m, args):
+                for t in args:
+                    if isinstance(t, torch.Tensor) and t.requires_grad:
+                        t.register_hook(lambda g: g.clamp(-c, c))
+
+            return module.register_forward_pre_hook(before)
+
+        def none_left_out(module, c):
+            """Entries that are `None` are left out, and one value for each entry of `grad_input` is asked for. Return
+            `None` in their place.
+            """
+            return module.register_full_backward_hook(
+                lambda m, gi, go: tuple(g.clamp(-c, c) for g in gi if g is not None)
+            )

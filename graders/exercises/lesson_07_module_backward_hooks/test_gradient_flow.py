@@ -146,3 +146,38 @@ class TestGradientFlow:
         def late_binding(model, loss_fn, x):
             *_, last = with_parameters(model)
             return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({last: mean(go[0])}))
+
+        def all_leaves(model, loss_fn, x):
+            """Layers without parameters do not belong in the dict: ask for `list(module.parameters(recurse=False))`."""
+            leaves = {name: m for name, m in model.named_modules() if not [*m.children()]}
+            return measured(model, loss_fn, x, note, leaves)
+
+        def trainable_only(model, loss_fn, x):
+            """Layers whose parameters are all frozen are missing. They count, too."""
+            trainable = {
+                n: m for n, m in with_parameters(model).items() if any(p.requires_grad for p in m.parameters())
+            }
+            return measured(model, loss_fn, x, note, trainable)
+
+        def cleared_grads(model, loss_fn, x):
+            """You cleared the gradients of the model. They are the caller's, and add up as usual: leave out
+            `zero_grad()`.
+            """
+            model.zero_grad()
+            return measured(model, loss_fn, x, note)
+
+        def reversed_definition(model, loss_fn, x):
+            """Your keys are in the reverse order of definition. Modules may run in another order: fill the dict when
+            the gradient arrives.
+            """
+            flow = measured(model, loss_fn, x, note)
+            return {name: flow[name] for name in reversed(with_parameters(model))}
+
+        def children_only(model, loss_fn, x):
+            """Modules inside blocks are missing: `named_children()` yields one level, `named_modules()` all of them."""
+            children = {name: m for name, m in model.named_children() if name in with_parameters(model)}
+            return measured(model, loss_fn, x, note, children)
+
+        def without_the_model(model, loss_fn, x):
+            """The model itself may have parameters of its own. Then it has an entry, under its name `""`."""
+            return measured(model, loss_fn, x, note, {name: m for name, m in with_parameters(model).items() if name})

@@ -102,3 +102,29 @@ class TestLinearGrads:
             """`view` needs values that lie in memory in the usual order, and those of `x` may not: use `reshape`."""
             g = at_output(lin, x, loss_fn).view(-1, lin.out_features)
             return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)
+
+        def swapped(lin, x, loss_fn):
+            """The gradient of the weight comes first, then that of the bias."""
+            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            return g.sum(0), g.T @ x.detach().reshape(-1, lin.in_features)
+
+        def sum_of_rows_only(lin, x, loss_fn):
+            """`g.sum(0)` adds up along the first dimension, and `x` may have one dimension, or three: flatten the
+            leading ones into rows first.
+            """
+            g = at_output(lin, x, loss_fn)
+            return g.reshape(-1, lin.out_features).T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+
+        def product_of_sums(lin, x, loss_fn):
+            """You multiplied two sums over the rows. The gradient of the weight is the sum of the products, row by row:
+            `g.T @ x` adds them up.
+            """
+            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            return torch.outer(g.sum(0), x.detach().reshape(-1, lin.in_features).sum(0)), g.sum(0)
+
+        def mean_for_the_bias(lin, x, loss_fn):
+            """The gradient of the bias is too small by the number of rows: every row uses the same bias, so add up, do
+            not average.
+            """
+            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            return g.T @ x.detach().reshape(-1, lin.in_features), g.mean(0)

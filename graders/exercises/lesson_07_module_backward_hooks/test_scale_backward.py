@@ -106,3 +106,11 @@ class TestScaleBackward:
 
         def no_handle(module, s):
             module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * s))
+
+        def first_output_only(module, s):
+            """You scaled the first entry of `grad_output` alone. A module may return several tensors: scale every
+            entry, and leave `None` as it is.
+            """
+            return module.register_full_backward_pre_hook(
+                lambda m, go: (go[0] if go[0] is None else go[0] * s, *go[1:])
+            )

@@ -122,3 +122,13 @@ class TestWatchModuleGrads:
             you.
             """
             return watched(module, keep)[0]
+
+        def none_left_out(module):
+            """Entries that are `None` are left out, so the others move to other places. Keep `None` where the hook gets
+            it.
+            """
+
+            def hook(d, m, gi, go):
+                d["gi"], d["go"] = (tuple(g.detach().clone() for g in grads if g is not None) for grads in (gi, go))
+
+            return watched(module, hook)

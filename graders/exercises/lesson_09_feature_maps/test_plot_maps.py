@@ -154,6 +154,22 @@ class TestPlotMaps:
             """
             return plot(fm, ncols, shared, low=lambda values: 0)
 
+        def limits_of_zero_and_one(fm, ncols=8, shared=False):
+            """Your colour limits are always 0 and 1. They have to be the smallest and the largest value of the channel,
+            or with `shared` those of all of `fm`.
+            """
+            figure = plot(fm, ncols, shared)
+            for axes in figure.axes:
+                for image in axes.get_images():
+                    image.set_clim(0, 1)
+            return figure
+
+        def shared_the_wrong_way_round(fm, ncols=8, shared=False):
+            """You have it the wrong way round: with `shared=True` the limits are those of all of `fm`, and without it
+            those of the channel.
+            """
+            return plot(fm, ncols, not shared)
+
         def always_ncols_columns(fm, ncols=8, shared=False):
             """With fewer channels than `ncols`, your figure has empty columns. Use `min(ncols, C)` columns."""
             figure = a_figure()
@@ -171,6 +187,18 @@ class TestPlotMaps:
             figure, columns = a_figure(), min(ncols, len(fm))
             axes = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=False)
             return drawn(figure, axes.T.flat, fm, shared)
+
+        def rows_and_columns_swapped(fm, ncols=8, shared=False):
+            """You took the number of rows for that of columns. `subplots` wants the rows first:
+            `figure.subplots(rows, columns)`.
+            """
+            figure, columns = a_figure(), min(ncols, len(fm))
+            axes = figure.subplots(columns, math.ceil(len(fm) / columns), squeeze=False)
+            return drawn(figure, axes.flat, fm, shared)
+
+        def transposed_maps(fm, ncols=8, shared=False):
+            """You transposed the maps. Give `imshow` each channel as it is, [H, W]."""
+            return plot(fm.mT, ncols, shared)
 
         def returned_the_axes_too(fm, ncols=8, shared=False):
             """You returned the figure together with its axes. Return the figure alone: `return figure`."""

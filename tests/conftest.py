@@ -17,8 +17,8 @@ from graders.sandbox.outside.warm_process import WarmProcess
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-LONGEST = ("test_catalogue.py", "test_containers.py", "test_disturbed.py", "test_course.py", "test_whole_class.py",
-           "test_own_lesson.py", "test_slurm.py")  # fmt: skip
+LONGEST = ("test_catalogue.py", "test_planted.py", "test_containers.py", "test_disturbed.py", "test_course.py",
+           "test_whole_class.py", "test_own_lesson.py", "test_slurm.py")  # fmt: skip
 """Files whose slow tests take minutes, or one. They come first, so that processes that share the files end together."""
 
 

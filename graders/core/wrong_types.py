@@ -14,7 +14,7 @@ _USUAL_REASONS = (
         "`register_...` returns a handle; the gradient, or the output, is an argument of your hook.",
     ),
     (
-        r"\bis a tuple\b.*expected is a (tensor|number|the number)",
+        r"\bis a tuple\b.*expected is (a tensor|the number)",
         "`torch.autograd.grad` returns one, even for one tensor: `[0]`. So do `max(dim)` and `min(dim)`: `.values`.",
     ),
     (r"\bis a tuple\b.*expected is (a dict|a list)", "`return a, b` makes a tuple: return one thing alone."),

@@ -100,6 +100,7 @@ class Scene:
             raise raised[first]
         seen: Sections = {promise: {} for promise in self.promises}
         for number, (promise, _) in enumerate(self.stories):
+            # What shows first is told, so they keep the order of the stories; of lines that failed, the first counts.
             seen[promise] |= {what: shown for what, shown in parts[number].items() if what not in seen[promise]}
         if example:
             seed_torch(seed)

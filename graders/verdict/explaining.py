@@ -263,8 +263,10 @@ def keeps_something(program: Implementation) -> bool:
 def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bool:
     """Whether both show the same in the observation to which `path` leads."""
     section, _, inner = path.partition(": ")
-    # The line of an example is such a name, too, and may hold any character.
-    name = max((key for key in one[section].keys if inner.startswith(str(key))), key=len, default="")
+    # The line of an example is such a name, too, and may hold any character; what an answer showed may have any keys.
+    keys = [*one[section].keys, *other[section].keys]
+    names = [key for key in keys if type(key) is str and inner.startswith(key)]
+    name = max(names, key=len, default="")
     if not name:  # the section itself is missing
         return bool(one[section].value == other[section].value)
     return not any(find_differences(Seen(one[section][name].value, "it"), other[section][name].value, floats))

@@ -88,6 +88,7 @@ def test_the_first_difference_is_quoted() -> None:
         (Kind.SHAPE, "the shape (2, 3)", "(4, 3)", "expected the shape (2, 3), saw (4, 3)."),
         (Kind.TYPE, "a tensor", "a list", "`.tolist()` makes a list of a tensor."),
         (Kind.TYPE, "the number 3", "a tensor", "`.item()` makes a Python number of it."),
+        (Kind.TYPE, "the number 3", "a tuple", "So do `max(dim)` and `min(dim)`: `.values`."),
         (Kind.TYPE, "a dict", "a list", "the result is a list, and expected is a dict."),
     ],
 )

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from graders.core import course
 from graders.probing.known_state import known_state, seed_torch
 from graders.scenes.results import copy_value
-from graders.scenes.scene import Scene
 from graders.scenes.story import Draw, Seen
 from graders.scenes.story import told as told_helper
 from graders.scenes.watch import Watch
@@ -28,9 +27,7 @@ LONGEST = 20
 """The most lines of a story."""
 FEW = 2
 """The first of an exercise's cases: an ordinary run tells no others."""
-TOLD = [
-    exercise.key for exercise in course.every_exercise() if isinstance(find_scene_exercise(exercise.key).scene, Scene)
-]
+TOLD = [exercise.key for exercise in course.every_exercise()]
 
 
 def observations(exercise: SceneExercise, draw: dict[str, Any], reference: Any) -> Iterator[tuple[int, str, Any]]:

@@ -32,7 +32,6 @@ learner's function never are.
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 import functools
 import inspect
@@ -42,9 +41,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import nn
-
 from graders.core.shown import MISSING
 from graders.scenes.planted import written
 from graders.scenes.results import copy_value
@@ -53,6 +49,7 @@ from graders.scenes.story import Story
 from graders.scenes.watch import Watch
 from graders.verdict.looks import look_at
 from graders.verdict.program_lines import Line, Untold, code_of, shortened
+from graders.verdict.story_expressions import StoryExpressions
 
 
 class _Finished(Exception):
@@ -127,30 +124,20 @@ class _Renamed(ast.NodeTransformer):
         return ast.Name(self._names.get(node.id, node.id), node.ctx)
 
 
-class _Teller(ast.NodeTransformer):
+class _Teller(StoryExpressions):
     """Walks a story, collects the lines of its program and runs them."""
 
     def __init__(
         self, story: Story, name: str, call: Callable[..., Any], given: Mapping[str, Any], until: Until
     ) -> None:
-        self._name, self._call, self._until = name, call, until
-        self._file = story.__module__
-        self._space = self._fresh_space()
-        self._drawn = dict(given)
-        """What has a value, but no name in the program."""
+        super().__init__(name, call, given)
+        self._until, self._file = until, story.__module__
         self._watched: dict[str, str] = {}
         self._lines: list[Line] = []
-        self._home: Mapping[str, Any] = {}
-        self._renamed: dict[str, str] = {}
-        self._aliases: dict[str, str] = {}
-        """After `t = w`, the program says `w`."""
         self._before = 0
         self._returns_failing = False
         """Whether what a told helper has just returned fails, and with it the statement that gets it."""
         self._expected: Any = MISSING
-
-    def _fresh_space(self) -> dict[str, Any]:
-        return {"torch": torch, "nn": nn, self._name: self._call}
 
     def tell_body(self, function: Callable[..., Any], renamed: dict[str, str]) -> ast.expr | None:
         """Tell the lines of a function; returns the expression that it returns."""
@@ -287,114 +274,11 @@ class _Teller(ast.NodeTransformer):
         for name in line.names[0]:
             self._drawn.pop(name, None)
 
-    # Expressions.
-
-    def visit(self, node: ast.AST) -> Any:
-        """The node as it is in the program."""
-        if isinstance(node, ast.expr) and not isinstance(node, ast.Starred) and self._is_drawn(node):
-            return ast.parse(code_of(self._value_of(node)), mode="eval").body
-        if isinstance(node, ast.Compare) and self._is_decided(node):
-            return ast.Constant(self._value_of(node))
-        return super().visit(node)
-
-    def visit_Starred(self, node: ast.Starred) -> Any:
-        """The values in their places."""
-        if self._is_drawn(node.value):
-            return [ast.parse(code_of(part), mode="eval").body for part in self._value_of(node.value)]
-        if self._told_helper(node.value) and isinstance(found := self._inline(node.value), ast.Tuple):
-            return [self.visit(part) for part in found.elts]
-        return self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        """What a told helper returns, below its lines; any other call as it is."""
-        if self._told_helper(node):
-            found = self._inline(node)
-            return ast.Constant(None) if found is None else self.visit(found)
-        return self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        """The name in the program."""
-        name = self._renamed.get(node.id, node.id)
-        if isinstance(node.ctx, ast.Store):
-            self._aliases.pop(name, None)
-        return ast.Name(self._aliases.get(name, name), node.ctx)
-
-    def visit_arg(self, node: ast.arg) -> Any:
-        """A parameter without its annotation."""
-        return ast.arg(self._renamed.get(node.arg, node.arg))
-
-    def visit_If(self, node: ast.If) -> Any:
-        """Inside a class, a function or a block: the lines of the branch that is taken."""
-        if not self._is_decided(node.test):
-            return self.generic_visit(node)
-        taken = node.body if self._value_of(node.test) else node.orelse
-        return self.generic_visit(ast.Module(taken, [])).body  # type: ignore[attr-defined]
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """The part that is taken."""
-        if not self._is_decided(node.test):
-            return self.generic_visit(node)
-        return self.visit(node.body if self._value_of(node.test) else node.orelse)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """A function without annotations, under the name that the story gives it."""
-        node.name, node.returns = self._renamed.get(node.name, node.name), None
-        return self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """An assignment without its annotation."""
-        assert node.value is not None
-        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
-
-    def _is_drawn(self, node: Any) -> bool:
-        """Whether an expression is something drawn, or what a helper makes of it. Raises `Untold` for mixtures."""
-        root: Any = node.func if isinstance(node, ast.Call) else node
-        root = root.value if isinstance(root, ast.Attribute) else root  # no deeper: draw.tensor().mT is a line
-        if not isinstance(root, ast.Name) or isinstance(root.ctx, ast.Store):
-            return False
-        helper = self._drawn.get(root.id, self._home.get(root.id))
-        if hasattr(helper, "is_told"):
-            return False
-        ours = callable(helper) and str(helper.__module__).startswith("graders.scenes") and helper is not Watch
-        if not (root.id in self._drawn or ours):
-            return False
-        if isinstance(node, ast.Call) and not self._names_are_drawn(node):
-            raise Untold(f"`{ast.unparse(node)}` mixes what is drawn with the program's own")
-        return True
-
-    def _names_are_drawn(self, node: ast.AST) -> bool:
-        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
-        return all(name in self._drawn or callable(self._home.get(name, vars(builtins).get(name))) for name in names)
-
-    def _is_decided(self, node: ast.expr) -> bool:
-        """Whether a condition depends on nothing but what is drawn."""
-        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
-        return any(name in self._drawn for name in names) and self._names_are_drawn(node)
-
-    def _told_helper(self, node: ast.expr | None) -> Any:
-        """The told helper that an expression calls, if any."""
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            return None
-        helper = self._drawn.get(node.func.id, self._home.get(node.func.id))
-        return helper if hasattr(helper, "is_told") else None
-
-    def _is_call_of(self, function: Any, node: ast.expr | None) -> bool:
-        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        return is_call and self._home.get(node.func.id) is function  # type: ignore[union-attr]
-
     def _is_watch(self, node: ast.expr | None) -> bool:
         if not self._is_call_of(Watch, node) or not isinstance(node, ast.Call):
             return False
         self._watched = {word.arg or "": ast.unparse(self.visit(copy.deepcopy(word.value))) for word in node.keywords}
         return True
-
-    def _value_of(self, node: ast.expr) -> Any:
-        other = {**self._aliases, **{name: self._aliases.get(text, text) for name, text in self._renamed.items()}}
-        here = {name: self._space[text] for name, text in other.items() if text in self._space}
-        code = compile(ast.fix_missing_locations(ast.Expression(copy.deepcopy(node))), "<story>", "eval")
-        return eval(code, {**self._home, **self._space, **here, **self._drawn})
-
-    # Leaving out.
 
     def program(self) -> Program:
         """The lines that are needed. If they show something else than all lines do, it is all lines."""

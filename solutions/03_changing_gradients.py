@@ -282,7 +282,8 @@ assert residual(lambda grad: grad.mul_(2)) == [12, 12]
 # Three more cases of the same mistake:
 #
 # 1. The gradient of `.sum()` is one number that is *expanded*: all its entries are the same memory. If it has more than
-#    one entry, writing into it raises.
+#    one entry, `grad.mul_(3)` and `grad[0] = 0` raise. `grad[[0]] = 0`, with a list of indexes, does not: it sets the
+#    one number, and so every entry.
 # 2. A gradient that you pass to `backward(gradient=...)` yourself is handed to the hook as it is. In place, the hook
 #    changes your tensor.
 # 3. Sometimes nothing goes wrong. If `w` is used twice, as in `(w + x) * (w + 1)`, two gradients are added for `w`. The
@@ -301,6 +302,19 @@ assert (
     "more than one element of the written-to tensor refers to a single memory location"
     in text
 )
+
+
+def zero_first(grad):
+    grad[[0]] = 0
+
+
+w = torch.ones(2, requires_grad=True)
+w.register_hook(zero_first)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # PyTorch says that this is deprecated
+    w.sum().backward()
+print("   with grad[[0]] = 0, w.grad is", w.grad.tolist())
+assert w.grad.tolist() == [0, 0]
 
 mine = torch.ones(2)
 y = torch.ones(2, requires_grad=True) * 1
@@ -676,7 +690,7 @@ show(
 # - The same function can be registered twice, and then it runs twice.
 # - A hook that logs sees the gradient at its own place in the chain. `.grad` is written at the end, after all hooks.
 #
-# There is no `prepend` (hooks on modules have one, lesson 8): `register_hook` of a tensor takes the function and
+# There is no `prepend` (hooks on modules have one, lesson 6): `register_hook` of a tensor takes the function and
 # nothing else. To run first, register first.
 
 # %%
@@ -1084,8 +1098,8 @@ assert grads == both_grads(lambda grad: grad.clone() * 3) == ([6, 15], [2, 5])
 assert modes == [False]
 
 # %% [markdown]
-# **"PyTorch notices when a hook works in place, and raises."** Only for an expanded gradient of more than one entry,
-# such as that of `.sum()`. Otherwise PyTorch is silent, and the result may be wrong. Here `x.grad` should be 3.
+# **"PyTorch notices when a hook works in place, and raises."** Only sometimes, for an expanded gradient of more than one
+# entry, such as that of `.sum()`. Otherwise PyTorch is silent, and the result may be wrong. Here `x.grad` should be 3.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)

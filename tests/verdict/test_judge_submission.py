@@ -199,6 +199,16 @@ def test_equal_numbers_are_judged_once_and_others_again() -> None:
     assert verdicts.result_for(SCALE_SUM, [replace(outcome, digest="") for outcome in right]).status is Status.PASSED
 
 
+def test_of_two_places_the_one_that_was_judged_counts() -> None:
+    draws = SCALE_SUM.draws(1)
+    wrong = {("90-scale-sum", 1, case): observed(draw["x"], 1) for case, draw in enumerate(draws)}
+    raised = Outcome(status=Status.RAISED, error="NameError", message="no")
+    for first in (raised, Outcome(status=Status.NOT_ATTEMPTED)):
+        run = Run((), {("90-scale-sum", 0, 0): first, **wrong})
+        (result,) = judge_submission([SCALE_SUM], Verdicts({"90-scale-sum": draws}), ["", ""], run)
+        assert result.status is Status.WRONG
+
+
 def observed(x: Tensor, factor: int) -> Outcome:
     """What comes out of a box for an answer that scales by `factor`."""
     tree, body = encode({"total": factor * x.sum(), "x.grad": torch.full_like(x, factor), "hooks": 0})

@@ -37,3 +37,8 @@ def test_of_two_files_that_cannot_be_read_nobody_says_that_they_are_the_same() -
     first, second = handed_in("one.ipynb"), handed_in("two.ipynb")
     choice = choose(first, second, unreadable="")
     assert choice.why == choice.doubt == "nothing says which one is later"
+
+
+def test_a_part_of_a_second_is_not_late() -> None:
+    at_the_last_second, after_it = handed_in("work.ipynb", at=100.9), handed_in("work.ipynb", at=101.0)
+    assert (at_the_last_second.seconds_late(100.0), after_it.seconds_late(100.0)) == (0.0, 1.0)

@@ -54,6 +54,7 @@ def test_each_check_is_explained_by_itself_up_to_two_causes() -> None:
     assert found([[LEFT, CHANGED, GRAPH]]) == ("hook-left", "changed-what-was-given")
     assert found([[LEFT, WRONG, CHANGED]]) == ("hook-left", "changed-what-was-given")
     assert found([[NOTHING, LEFT]]) == ("missing-return", "hook-left")
+    assert found([[LEFT, LEFT, CHANGED]]) == ("hook-left", "changed-what-was-given")
 
 
 def test_nothing_is_named_while_what_shows_first_has_no_name() -> None:

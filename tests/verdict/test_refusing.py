@@ -200,6 +200,13 @@ def test_of_a_large_dict_or_list_it_prints_the_entry_that_differs() -> None:
     assert found.seen is other["b"]
 
 
+def test_an_entry_that_is_infinite_in_both_does_not_differ() -> None:
+    wanted, seen = torch.full((20,), float("inf")), torch.full((20,), float("inf"))
+    wanted[7] = 1.0
+    seen[7] = 2.0
+    assert refusing._worst_entry(Array(wanted, False), Array(seen, False)) == (7,)
+
+
 def test_an_entry_that_is_nan_differs_most() -> None:
     seen = torch.arange(14.0).view(2, 7)
     seen[1, 3] = torch.nan

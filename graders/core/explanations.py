@@ -173,6 +173,9 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
         "One call of your function is right. Where it is called twice for one tensor or module, the calls get in each "
         "other's way: each needs a hook and a record of its own, and leaves those of earlier calls alone.",
     ),
+    r"^the (log|record|result|pair) after .*(overwr|numbered)": Explanation(
+        "stored-alias", COMMON_MESSAGES["stored-alias"]
+    ),
     r"with create_graph|^the gradient differentiated": BY_CIRCUMSTANCE[("backward", frozenset({"create_graph"}))],
     r"under no_grad": BY_CIRCUMSTANCE[("grad_mode", frozenset({"off"}))],
 }

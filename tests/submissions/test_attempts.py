@@ -12,8 +12,8 @@ from graders.submissions.tree import Entry
 from tests.notebooks import LESSON
 
 
-def handed_in(name: str, at: float = 0.0) -> HandedIn:
-    return HandedIn(Entry(("ada", name), Path(name), name, at), Place(Owner("ada"), name), LESSON)
+def handed_in(name: str, at: float = 0.0, folder: str = "ada") -> HandedIn:
+    return HandedIn(Entry((folder, name), Path(folder, name), name, at), Place(Owner("ada"), name), LESSON)
 
 
 def choose(*files: HandedIn, unreadable: str, deadline: float = math.inf) -> Choice:
@@ -42,3 +42,13 @@ def test_of_two_files_that_cannot_be_read_nobody_says_that_they_are_the_same() -
 def test_a_part_of_a_second_is_not_late() -> None:
     at_the_last_second, after_it = handed_in("work.ipynb", at=100.9), handed_in("work.ipynb", at=101.0)
     assert (at_the_last_second.seconds_late(100.0), after_it.seconds_late(100.0)) == (0.0, 1.0)
+
+
+def test_numbers_of_folders_are_compared_only_if_the_rest_of_their_names_is_the_same() -> None:
+    for folders, why in (
+        (("attempt 2", "attempt 3"), "its folder has the later number"),
+        (("draft 3", "final 1"), "nothing says which one is later"),
+    ):
+        files = [handed_in("work.ipynb", folder=folder) for folder in folders]
+        choice = choose_attempt(files, math.inf, (LESSON,), lambda *_: False, lambda file: file.parts[0])
+        assert choice.why == why

@@ -68,6 +68,10 @@ def test_what_is_no_csv_file_says_what_helps(raw: bytes, part: str) -> None:
         read_table(raw)
 
 
+def test_a_mark_before_a_text_is_no_part_of_its_first_title() -> None:
+    assert read_table("\ufeffName,Group\nada,1\n").header == ("Name", "Group")
+
+
 def test_numbers_have_a_point_or_a_comma() -> None:
     assert [parse_number(text) for text in ("4", "4.50", " 4,00 ")] == [4, 4.5, 4]
     assert {parse_number(text) for text in ("-", "", "4 of 5", "1.2.3")} == {None}

@@ -29,7 +29,7 @@ from graders.scenes.stories import one_pass, passes
     ),
     scene=stories(
         promises={
-            "every reached tensor has its gradient": one_pass.gradients_by_name,
+            "every reached tensor has its gradient": (one_pass.gradients_of_three, one_pass.gradients_by_name),
             "backward runs once and leaves accumulate": one_pass.one_backward,
             "another call starts afresh": one_pass.NAMED_AFRESH,
             "every gradient is a copy": one_pass.named_copies,

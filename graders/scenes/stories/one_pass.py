@@ -33,6 +33,16 @@ def named_tensors(draw: Draw, case: Any) -> Any:
     return x, q, still, a, b, c, loss, tensors
 
 
+def gradients_of_three(call: Call, draw: Draw, case: Any) -> Seen:
+    """Each tensor on a plain way from a leaf to the loss has its gradient under its name."""
+    x = a_leaf(draw, case)
+    a = x / 2
+    b = a * a
+    loss = (b * draw.tensor()).sum()
+    found = call({"b": b, "x": x, "a": a}, loss)
+    yield "the result of three tensors", found
+
+
 def gradients_by_name(call: Call, draw: Draw, case: Any) -> Seen:
     """Each tensor that the gradient reaches has its own under its name."""
     x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
@@ -153,32 +163,31 @@ def a_loss_of_three_x(draw: Draw, case: Any) -> Any:
     k = a_factor(draw, case)
     c = draw.tensor()
     q = draw.tensor().requires_grad_()
-    calls: list[Any] = []
     if case.tail == "linear":
-        tail = lambda t: ((t + q) * c).sum()  # noqa: E731 - a line of the program
+        loss_fn = lambda t: ((t + q) * c).sum() + (x * x).sum()  # noqa: E731 - a line of the program
     if case.tail == "in place":
-        tail = lambda t: (t.mul_(3).add_(q) * c).sum()  # noqa: E731
+        loss_fn = lambda t: (t.mul_(3).add_(q) * c).sum() + (x * x).sum()  # noqa: E731
     if case.tail == "nonlinear in place":
-        tail = lambda t: ((t.mul_(0.25).tanh_() + q) * c).sum()  # noqa: E731
+        loss_fn = lambda t: ((t.mul_(0.25).tanh_() + q) * c).sum() + (x * x).sum()  # noqa: E731
     if case.tail == "in place on a view":
-        tail = lambda t: (t.unsqueeze(0).mul_(3) is None) or ((t + q) * c).sum()  # noqa: E731
-    loss_fn = lambda t: calls.append("loss_fn") or tail(t) + (x * x).sum()  # noqa: E731
-    return x, k, q, calls, loss_fn
+        loss_fn = lambda t: t.unsqueeze(0).mul_(3) is None or ((t + q) * c).sum() + (x * x).sum()  # noqa: E731
+    return x, k, q, loss_fn
 
 
 def old_and_new(call: Call, draw: Draw, case: Any) -> Seen:
     """The old value has its gradient, and the new one its own."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     pair = call(x, k, loss_fn)
     yield "the pair", pair
 
 
 def one_pass_to_x(call: Call, draw: Draw, case: Any) -> Seen:
     """One pass adds the gradient of x to x.grad."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
+    calls: list[Any] = []
     passes: list[Any] = []
     x.register_hook(lambda grad: passes.append("a pass"))
-    call(x, k, loss_fn)
+    call(x, k, lambda t: calls.append("loss_fn") or loss_fn(t))
     yield "x.grad", x.grad
     yield "the calls of loss_fn", calls
     yield "the passes that reached x", passes
@@ -186,7 +195,7 @@ def one_pass_to_x(call: Call, draw: Draw, case: Any) -> Seen:
 
 def another_pair(call: Call, draw: Draw, case: Any) -> Seen:
     """A later call is not concerned with an earlier one, nor the other way round."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     pair = call(x, k, loss_fn)
     later = call(x, k + 1, lambda t: (3 * t).sum())
     yield "the pair of a later call", later
@@ -195,7 +204,7 @@ def another_pair(call: Call, draw: Draw, case: Any) -> Seen:
 
 def a_pair_inside(call: Call, draw: Draw, case: Any) -> Seen:
     """The loss may call the function for another leaf."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     r = draw.tensor().requires_grad_()
     inner: list[Any] = []
     pair = call(x, k, lambda t: inner.append(call(r, 2.6, lambda t: (t * r).sum())) or loss_fn(t))
@@ -205,7 +214,7 @@ def a_pair_inside(call: Call, draw: Draw, case: Any) -> Seen:
 
 def a_pair_inside_a_pass(call: Call, draw: Draw, case: Any) -> Seen:
     """A hook of the caller may call the function for another leaf."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     inner: list[Any] = []
 
     def calls_inside(grad: Any) -> None:
@@ -224,7 +233,7 @@ PAIRS_AFRESH = (another_pair, a_pair_inside, a_pair_inside_a_pass)
 
 def a_pair_of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
     """Who writes into a gradient or an entry changes no other entry."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     kept: list[Any] = []
     q.register_hook(kept.append)
     pair = call(x, k, loss_fn)
@@ -238,7 +247,7 @@ def a_pair_of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
 
 def nothing_else_of_x(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     before = Watch(x=x, q=q)
     pair = call(x, k, loss_fn)
     yield "by the call", before.differences("grad")
@@ -247,7 +256,7 @@ def nothing_else_of_x(call: Call, draw: Draw, case: Any) -> Seen:
 
 def a_loss_of_t_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception in the loss comes through, and nothing is left."""
-    x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
+    x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     error = an_error(draw, case)
 
     def fails(*args: Any) -> None:

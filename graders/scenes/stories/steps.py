@@ -90,7 +90,7 @@ def a_hook_of_a_leaf_raises(call: Call, draw: Draw, case: Any) -> Seen:
 
 CHAIN = {
     **EMPTY_LEAF,
-    "chain": ("in place", "nonlinear", "shapes", "in place on views", "identity", "constant"),
+    "chain": ("plain", "in place", "nonlinear", "shapes", "in place on views", "identity", "constant"),
     "raised_in": LEAF["raised_in"],
 }
 
@@ -100,6 +100,8 @@ def a_chain(draw: Draw, case: Any) -> Any:
     """A leaf `x`, and functions for a chain from it, of which one may be there twice."""
     x = a_leaf(draw, case)
     k = draw.number(1.1, 1.9)
+    if case.chain == "plain":
+        fns = [lambda t: k * t, lambda t: t * t, lambda t: t + k]
     if case.chain == "in place":
         fns = [lambda t: t.mul_(k), lambda t: t * t, lambda t: t.add_(k), lambda t: k * t, lambda t: t.mul_(k)]
     if case.chain == "nonlinear":

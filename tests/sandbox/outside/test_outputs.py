@@ -10,7 +10,7 @@ import pytest
 from graders.core.transcript import read_transcript
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.warm_process import WarmProcess
-from graders.wire.frames import MAX_OUTPUTS
+from graders.wire.frames import MAX_OUTPUT, MAX_OUTPUTS
 from graders.wire.limits import Limits
 
 DRAWN = """
@@ -79,3 +79,11 @@ def test_of_many_outputs_the_first_are_kept(box_modules: Path, warm: WarmProcess
     shown = [json.loads(frame.body) for frame in transcript.frames if frame.type == "output"]
     assert (transcript.ended, len(shown)) == ("finished", MAX_OUTPUTS)
     assert [int(output["data"]["text/plain"]) for output in shown] == [*range(500)] * (MAX_OUTPUTS // 500)
+
+
+def test_all_kept_outputs_together_are_bounded_as_they_are_sent(box_modules: Path, warm: WarmProcess) -> None:
+    # As JSON, each of these characters takes six bytes.
+    cell = "for _ in range(12):\n    display({'text/plain': '\\1' * 150_000}, raw=True)"
+    frames = BoxRunner(box_modules, warm=warm, keep_outputs=True).run([cell], []).frames
+    sizes = [len(frame.body) for frame in frames if frame.type == "output"]
+    assert MAX_OUTPUT - max(sizes) < sum(sizes) <= MAX_OUTPUT

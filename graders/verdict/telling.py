@@ -178,7 +178,9 @@ class _Teller(StoryExpressions):
         elif isinstance(node, ast.Assign) and isinstance(value, ast.Name) and isinstance(node.targets[0], ast.Name):
             self._aliases[node.targets[0].id] = self.visit_Name(value).id
         else:
-            self._emit(ast.unparse(self.visit(node)), node)
+            line = self.visit(node)
+            if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Name)):  # returned, and used by nobody
+                self._emit(ast.unparse(line), node)
 
     def _bind(self, target: ast.expr, value: Any) -> None:
         """Assign what is drawn: by its code, unless it is a text, which is written where it is used, or has none."""

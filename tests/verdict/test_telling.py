@@ -179,6 +179,25 @@ def test_what_a_helper_returns_has_the_name_that_the_story_gives_it() -> None:
     assert lines[-1] == "print(a - b)"
 
 
+@told_helper
+def turned_round(w: Tensor) -> Tensor:
+    """The tensor itself, under another name."""
+    v = w.neg_()
+    return v
+
+
+def of_a_helper_alone(call: Any) -> Seen:
+    """Nobody uses what the helper returns."""
+    w = torch.ones(2)
+    turned_round(w)
+    yield "w", w
+
+
+def test_what_a_helper_returns_and_nobody_uses_is_no_line() -> None:
+    lines = tell(of_a_helper_alone, "look", abs, {}, Until("w")).lines
+    assert lines == ("w = torch.ones(2)", "v = w.neg_()", "print(w)")
+
+
 def of_a_watch_and_a_handle(call: Any, draw: Draw) -> Seen:
     """What comes after a look at a watch may fail."""
     t = torch.ones(2)

@@ -96,7 +96,8 @@ def _outcome_of_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], d
         message = f"its result does not end within {error}; return a list"
         return Answer({"type": "raised", "status": "over-limit", "message": message})
     except DataError as error:
-        return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
+        message = f"the result is too large: {error}. A list in a default argument or a global grows from call to call"
+        return Answer({"type": "raised", "status": "over-limit", "message": message})
     except BaseException as error:
         return _raised_answer(error, namespace, student._call)
 

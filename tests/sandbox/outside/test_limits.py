@@ -127,7 +127,8 @@ def test_memory_over_the_limit_costs_its_exercise_or_its_cell_alone(found: Submi
 def test_a_result_that_is_too_large_costs_its_exercise_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` went over a limit: the result is too large: more than 262144 bytes of tensors."
+        "`chain_grads` went over a limit: the result is too large: more than 262144 bytes of tensors. A list in a "
+        "default argument or a global grows from call to call."
     )
 
 

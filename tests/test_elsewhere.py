@@ -124,6 +124,7 @@ def read_to(process: subprocess.Popen[str], word: str) -> str:
     return seen
 
 
+@pytest.mark.slow
 def test_pytest_graders_works_with_kernels_that_are_started(command: Command, tmp_path: Path) -> None:
     printed(command("-m", "graders.cli", "start", "--no-open"), 0)
     answer(tmp_path / "here/hookwork" / FIRST, branch_grads=BRANCH, chain_grads=CHAIN)

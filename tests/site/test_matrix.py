@@ -27,6 +27,7 @@ def ran() -> dict[str, dict[str, str]]:
     return found
 
 
+@pytest.mark.slow  # it decides over the page and PyTorch, not over the course
 @pytest.mark.parametrize("situation", MATRIX["situations"])
 def test_each_cell_does_what_the_page_says(situation: str, ran: dict[str, dict[str, str]]) -> None:
     if situation not in ran:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ from graders.wire.data import Changes, encode
 
 LONGEST = 20
 """The most lines of a story."""
-FEW = 2
-"""The first of an exercise's cases: an ordinary run tells no others."""
+FEW = 1
+"""The plainest of an exercise's cases: an ordinary run tells no others."""
 TOLD = [exercise.key for exercise in course.every_exercise()]
 
 
@@ -62,7 +63,7 @@ def printed(lines: list[str], name: str, reference: Any) -> list[Any]:
 )
 def test_each_program_prints_what_its_story_showed(key: str, most: int | None) -> None:
     exercise = find_scene_exercise(key)
-    for draw in exercise.draws(7)[:most]:
+    for draw in dataclasses.replace(exercise, cases=exercise.cases[:most]).draws(7):
         reference = exercise.comparison.stage.programs[0].function
         for number, name, value in observations(exercise, draw, reference):
             if isinstance(value, Changes):

@@ -70,43 +70,6 @@ LOG = "test_the_dict_is_empty_at_first_and_holds_both_gradients_of_each_pass"
 
 WRONG = [
     Wrong(
-        "one entry stands for both where nothing is clamped",
-        violates="each with memory of its own",
-        check="test_the_entries_are_copies_without_a_graph",
-        mistake="stored-alias",
-        source="""
-def clip_and_log(t, lo, hi):
-    log = {}
-    def hook(grad):
-        clipped = grad.clamp(lo, hi)
-        log["raw"] = grad.detach().clone()
-        log["clipped"] = log["raw"] if grad.equal(clipped) else clipped.detach().clone()
-        return clipped
-    t.register_hook(hook)
-    return log
-""",
-    ),
-    Wrong(
-        "the next pass writes into the entries of the first",
-        violates="each with memory of its own",
-        check="test_the_entries_are_copies_without_a_graph",
-        mistake="stored-alias",
-        source="""
-def clip_and_log(t, lo, hi):
-    log = {}
-    def hook(grad):
-        clipped = grad.clamp(lo, hi)
-        for key, value in (("raw", grad), ("clipped", clipped)):
-            if key in log:
-                log[key].copy_(value.detach())
-            else:
-                log[key] = value.detach().clone()
-        return clipped
-    t.register_hook(hook)
-    return log
-""",
-    ),
-    Wrong(
         "one dict for each tensor, however often it is given",
         violates="which returns a new, empty dict at once",
         check=LOG,

@@ -79,19 +79,6 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
-        "a result that requires grad by itself",
-        violates="(then `y` does not, either)",
-        check="test_without_gradients_the_values_come_back",
-        source="""
-def reverse_gradient(x, lam):
-    y = x * 1
-    if not y.requires_grad:
-        return y.requires_grad_()
-    y.register_hook(lambda grad: -lam * grad)
-    return y
-""",
-    ),
-    Wrong(
         "clears the hooks on `x`",
         violates="rule 3: Hooks that were there before",
         check="test_the_values_stay_and_the_gradient_is_reversed",

@@ -47,16 +47,6 @@ def scale_grad(t, s):
 
 WRONG = [
     Wrong(
-        "the handle is kept, and not returned",
-        violates="Return the handle",
-        check="test_the_handle_removes_the_hook_and_no_other",
-        mistake="no-handle",
-        source="""
-def scale_grad(t, s):
-    handle = t.register_hook(lambda grad: grad * s)
-""",
-    ),
-    Wrong(
         "no hook where there is nothing to scale",
         violates="Return the handle",
         check="test_the_handle_removes_the_hook_and_no_other",

@@ -7,17 +7,6 @@ RIGHT = [
 import torch
 
 def offload_grads(params):
-    sums = {}
-    def hook(p):
-        gradient = p.grad.to("cpu", torch.float64)
-        sums[p] = sums[p] + gradient if p in sums else gradient
-        p.grad = None
-    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
-    """
-import torch
-
-def offload_grads(params):
     sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
     def add(p):
         sums[p] += p.grad

@@ -21,13 +21,6 @@ def pass_and_total_norms(p):
     return log
 """,
     """
-def pass_and_total_norms(p):
-    log = []
-    p.register_hook(lambda grad: log.append(("pass", grad.norm().item())))
-    p.register_post_accumulate_grad_hook(lambda q: log.append(("total", q.grad.norm().item())))
-    return log
-""",
-    """
 import math
 from functools import partial
 

@@ -2,27 +2,7 @@
 
 from graders.author.answers import Wrong
 
-CAPTURE_ACTIVATION = """
-def capture_activation(model, name, x):
-    kept = []
-    def hook(module, args, output):
-        kept.append(output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return kept[0]
-"""
-
-WITH_LAMBDA = """
-def capture_activation(model, name, x):
-    kept = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: kept.append(o.detach().clone())):
-        model(x)
-    return kept[0]
-"""
-
-
 RIGHT = [
-    CAPTURE_ACTIVATION,
     """
 from functools import partial
 import torch

@@ -15,17 +15,6 @@ def capture_calls(model, name, x):
     return calls
 """
 
-WITH_BLOCK = """
-def capture_calls(model, name, x):
-    calls = []
-    def hook(module, args, output):
-        calls.append(output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return calls
-"""
-
-
 RIGHT = [
     """
 class Calls(list):
@@ -38,7 +27,6 @@ def capture_calls(model, name, x):
         model(x)
     return calls
 """,
-    WITH_BLOCK,
     """
 class Calls(list):
     def __call__(self, module, args, output):
@@ -81,18 +69,6 @@ WRONG = [
                 "calls = []\n\ndef capture_calls(model, name, x):\n    calls.clear()\n",
             ),
             ("return calls", "return list(calls)"),
-        ),
-    ),
-    Wrong(
-        "knows first names only",
-        violates="`name` is any that `model.get_submodule` knows",
-        check="raised",
-        source=changed(
-            CAPTURE_CALLS,
-            (
-                "model.get_submodule(name).register_forward_hook(hook)",
-                "dict(model.named_modules())[name].register_forward_hook(hook)",
-            ),
         ),
     ),
     Wrong(

@@ -19,7 +19,6 @@ def capture_many(model, names, x):
 
 
 RIGHT = [
-    CAPTURE_MANY,
     """
 from contextlib import ExitStack
 from functools import partial

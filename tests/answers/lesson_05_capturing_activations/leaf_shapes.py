@@ -19,23 +19,6 @@ def leaf_shapes(model, x):
     return shapes
 """
 
-HOOKED_FIRST = """
-def leaf_shapes(model, x):
-    shapes, handles = {}, []
-    for name, module in model.named_modules():
-        if not list(module.children()):
-            def hook(module, args, output, name=name):
-                shapes[name] = tuple(output.shape)
-            handles.append(module.register_forward_hook(hook))
-    try:
-        model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return shapes
-"""
-
-
 RIGHT = [
     """
 def leaf_shapes(model, x):

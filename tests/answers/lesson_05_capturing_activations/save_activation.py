@@ -18,18 +18,6 @@ def save_activation(model, name, x, path):
     return tuple(outputs[0].shape)
 """
 
-WITH_LAMBDA = """
-import torch
-
-def save_activation(model, name, x, path):
-    outs = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: outs.append(o.detach().clone())):
-        model(x)
-    torch.save(outs[0], path)
-    return tuple(outs[0].shape)
-"""
-
-
 RIGHT = [
     """
 import torch

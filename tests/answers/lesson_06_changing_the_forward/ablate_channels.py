@@ -4,15 +4,6 @@ from graders.author.answers import Wrong
 
 RIGHT = [
     """
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    """
 import torch
 
 def ablate_channels(model, name, channels, x):

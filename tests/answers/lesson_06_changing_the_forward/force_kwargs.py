@@ -5,12 +5,6 @@ from graders.author.answers import Wrong
 RIGHT = [
     """
 def force_kwargs(module, **kw):
-    def hook(module, args, kwargs):
-        return args, {**kwargs, **kw}
-    return module.register_forward_pre_hook(hook, with_kwargs=True)
-""",
-    """
-def force_kwargs(module, **kw):
     return module.register_forward_pre_hook(lambda m, args, kwargs: kwargs.update(kw), with_kwargs=True)
 """,
     """

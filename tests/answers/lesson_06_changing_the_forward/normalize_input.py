@@ -14,12 +14,6 @@ def normalize_input(module, mean, std):
 """,
     """
 def normalize_input(module, mean, std):
-    def hook(module, args):
-        return ((args[0] - mean) / std, *args[1:])
-    return module.register_forward_pre_hook(hook)
-""",
-    """
-def normalize_input(module, mean, std):
     def hook(module, args, kwargs):
         first, *rest = args
         return (first.sub(mean).div(std),) + tuple(rest), kwargs

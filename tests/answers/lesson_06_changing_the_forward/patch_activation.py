@@ -2,23 +2,6 @@
 
 RIGHT = [
     """
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
-    """
 import torch
 
 def patch_activation(model, name, clean, corrupt, channels=None):

@@ -5,10 +5,6 @@ from graders.author.answers import Wrong
 RIGHT = [
     """
 def run_first(module, hook):
-    return module.register_forward_hook(hook, prepend=True)
-""",
-    """
-def run_first(module, hook):
     def first(module, args, kwargs, output):
         return hook(module, args, output)
     return module.register_forward_hook(first, prepend=True, with_kwargs=True)
@@ -43,15 +39,6 @@ def run_first(module, hook):
     def first(module, args, output):
         return hook(module, args, output.view_as(output) if isinstance(output, torch.Tensor) else output)
     return module.register_forward_hook(first, prepend=True)
-""",
-    ),
-    Wrong(
-        "called when `forward` has raised, too",
-        violates="and not when `forward` raises",
-        check="test_it_is_not_called_when_forward_raises",
-        source="""
-def run_first(module, hook):
-    return module.register_forward_hook(hook, prepend=True, always_call=True)
 """,
     ),
     Wrong(

@@ -4,10 +4,6 @@ from graders.author.answers import Wrong
 
 RIGHT = [
     """
-def scale_output(module, s):
-    return module.register_forward_hook(lambda module, args, output: output * s)
-""",
-    """
 from functools import partial
 import torch
 

@@ -14,7 +14,6 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 """
 
 RIGHT = [
-    TAUGHT,
     """
 import torch
 

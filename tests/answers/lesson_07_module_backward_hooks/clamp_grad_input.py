@@ -2,15 +2,7 @@
 
 from graders.author.answers import Wrong
 
-TAUGHT = """
-def clamp_grad_input(module, c):
-    def hook(module, grad_input, grad_output):
-        return tuple(None if g is None else g.clamp(-c, c) for g in grad_input)
-    return module.register_full_backward_hook(hook)
-"""
-
 RIGHT = [
-    TAUGHT,
     """
 import torch
 

@@ -19,7 +19,6 @@ def gradient_flow(model, loss_fn, x):
 """
 
 RIGHT = [
-    TAUGHT,
     """
 from contextlib import ExitStack
 from functools import partial

@@ -2,15 +2,7 @@
 
 from graders.author.answers import Wrong
 
-TAUGHT = """
-def scale_backward(module, s):
-    def hook(module, grad_output):
-        return tuple(None if g is None else s * g for g in grad_output)
-    return module.register_full_backward_pre_hook(hook)
-"""
-
 RIGHT = [
-    TAUGHT,
     """
 import torch
 

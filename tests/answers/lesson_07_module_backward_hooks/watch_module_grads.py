@@ -14,7 +14,6 @@ def watch_module_grads(module):
 """
 
 RIGHT = [
-    TAUGHT,
     """
 import torch
 

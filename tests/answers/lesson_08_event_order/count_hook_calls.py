@@ -112,12 +112,6 @@ WRONG = [
 
 WRONG += [
     Wrong(
-        "counts full backward pre-hooks",
-        violates="it may let no gradient through to its input, like `Positive` in the text",
-        check="test_the_calls_are_counted",
-        source=changed(COUNTED, ("register_full_backward_hook", "register_full_backward_pre_hook")),
-    ),
-    Wrong(
         "keeps the counts of the latest call",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_changes_nothing",

@@ -111,20 +111,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "the hooks of `state_dict` go, too",
-        violates="hooks of `state_dict` and `load_state_dict`",
-        check="test_the_copy_has_everything_else",
-        source=changed(
-            COPY,
-            "    return copied",
-            """    for module in copied.modules():
-        for name, value in vars(module).items():
-            if "_hooks" in name:
-                value.clear()
-    return copied""",
-        ),
-    ),
-    Wrong(
         "copies the hooks on parameters",
         violates="It leaves out `.grad` and hooks on parameters.",
         check="test_the_copy_has_everything_else",

@@ -101,16 +101,6 @@ WRONG = [
         .replace("return means[0]", "return means[-1]"),
     ),
     Wrong(
-        "hands on its copy",
-        violates="goes on with the output itself.",
-        check="test_the_model_runs_once_as_it_is",
-        source=changed(
-            MEAN,
-            "        means.append(output.detach().mean())",
-            "        means.append(output.detach().mean())\n        return output.detach()",
-        ),
-    ),
-    Wrong(
         "needs a graph",
         violates="rule 7: your caller may have done so",
         check="raised",

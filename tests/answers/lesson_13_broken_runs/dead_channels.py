@@ -117,8 +117,6 @@ def but(*places: tuple[str, str]) -> str:
     return changed(BASE, *places)
 
 
-JOINED = "fired[name] = fired[name] | now if name in fired else now"
-
 IS_RELU = "isinstance(m, torch.nn.ReLU)"
 
 WRONG = [

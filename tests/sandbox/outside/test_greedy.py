@@ -57,18 +57,21 @@ def test_one_that_runs_alone_waits_for_the_others_and_they_for_it() -> None:
     assert order == ["first", "alone", "later"]
 
 
-def busy_process() -> int:
-    """A child in a session of its own that keeps the first processor busy until it is killed."""
+def busy_process(gate: int) -> int:
+    """A child in a session of its own that keeps the first processor busy, from the opening of the gate to its end."""
     if child := os.fork():
         return child
     os.setsid()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    os.read(gate, 1)
     while True:
         pass
 
 
 def test_a_process_is_starved_where_many_others_are_busy() -> None:
-    children = [busy_process() for _ in range(31)]
+    gate, opens = os.pipe()  # to fork among busy ones would take many seconds
+    children = [busy_process(gate) for _ in range(31)]
+    os.write(opens, bytes(31))
     try:
         watch, until = ProcessorWatch(children[0]), time.monotonic() + 60
         while watch.starved_seconds <= 1 and time.monotonic() < until:
@@ -78,6 +81,7 @@ def test_a_process_is_starved_where_many_others_are_busy() -> None:
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+        os.close(gate), os.close(opens)
     assert watch.starved_seconds > 1
 
 

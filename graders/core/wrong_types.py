@@ -17,7 +17,10 @@ _USUAL_REASONS = (
         r"\bis a tuple\b.*expected is (a tensor|the number)",
         "`torch.autograd.grad` returns one, even for one tensor: `[0]`. So do `max(dim)` and `min(dim)`: `.values`.",
     ),
-    (r"\bis a tuple\b.*expected is (a dict|a list)", "`return a, b` makes a tuple: return one thing alone."),
+    (r"\bis a tuple\b.*expected is a dict", "`return a, b` makes a tuple: return the dict alone."),
+    (r"\bis a tuple\b.*expected is a list", "`list(t)` makes a list of it, and `return a, b` makes a tuple."),
+    (r"\bis a list\b.*expected is a tuple", "`tuple(found)` makes a tuple of it."),
+    (r"\bis a dict\b.*expected is a list", "`list(d.values())` makes a list of the values."),
     (r"\bis a tensor\b.*expected is the number", "`.item()` makes a Python number of it."),
     (
         r"\bis (the number|a float|an int)\b.*expected is a tensor",
@@ -25,7 +28,7 @@ _USUAL_REASONS = (
     ),
     (
         r"\bis a list\b.*expected is a tensor",
-        "`torch.stack` makes one tensor of tensors in a list; `.tolist()` makes a list of a tensor.",
+        "Take the tensor out of it, or make one of all with `torch.stack`. (`.tolist()` makes a list of a tensor.)",
     ),
 )
 """What is found in the sentence, and what helps then."""

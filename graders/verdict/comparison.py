@@ -93,8 +93,10 @@ class Comparison:
         if type(observed.value) is not dict:
             yield f"{section}: ", partial(Difference, Kind.MISSING, section, expected="what shows", seen="nothing")
             return
+        stop, before = None, [*observed.value]
         if section != EXAMPLE and STOPPED in observed.value and STOPPED not in wanted:
-            yield f"{section}: {STOPPED}", partial(_failed_line, self.stage.scene, observed[STOPPED])
+            stop = f"{section}: {STOPPED}", partial(_failed_line, self.stage.scene, observed[STOPPED])
+            before = before[: before.index(STOPPED)]
             observed = Seen({**wanted, **observed.value})  # what would have come after it does not count again
             observed.value.pop(STOPPED)
         for path, why in find_differences(observed, wanted, floats):
@@ -102,8 +104,13 @@ class Comparison:
                 note = f"the example raised {observed[path].value}"
                 why = partial(Difference, Kind.CONDITION, path, note=note)
             top = path.partition("[")[0].partition(": ")[0]
+            if stop and top not in before:
+                yield stop
+                stop = None
             if not self._may_differ(top, observed[top].value, wanted.get(top, MISSING)):
                 yield f"{section}: {path}", why
+        if stop:
+            yield stop
 
     def _may_differ(self, name: str, observed: Any, wanted: Any) -> bool:
         try:

@@ -18,6 +18,7 @@ from graders.core.explanations import (
 )
 from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
+from graders.core.wrong_keys import explain_keys
 from graders.core.wrong_types import explain_none, explain_wrong_type
 
 
@@ -90,7 +91,7 @@ def _shows_at_once(differences: Sequence[Difference | None], outcomes: Sequence[
 def _cause_of(differences: Sequence[Difference], by_case: Sequence[Difference | None]) -> Explanation | None:
     """What all these differences of a check are about. `by_case` has None where the check holds."""
     missing = explain_missing_result(differences) if all(by_case) else None  # None may be right where it holds
-    return explain_by_kind(differences) or missing or _failed_line(differences)
+    return explain_by_kind(differences) or missing or explain_keys(differences) or _failed_line(differences)
 
 
 def _failed_line(differences: Sequence[Difference]) -> Explanation | None:

@@ -286,11 +286,15 @@ def _mistakes_ending_alike(comparison: Comparison, play: Play, draws: Sequence[I
     return found
 
 
-def _exception_signature(outcome: Outcome) -> tuple[str, str, str]:
-    """What two equal exceptions have in common: the type, the words of the message, and the learner's call."""
-    words = re.sub(OWN_NAMES, "", outcome.message)
+def _exception_signature(outcome: Outcome) -> tuple[str, str, str, int | None]:
+    """What two equal exceptions have in common: the type, the words of the message, the learner's call and the story.
+
+    In `2 * None` and `None * 2` the operands stand in another order.
+    """
+    words = re.sub(r"'(\w+)' and '(\w+)'", lambda pair: " and ".join(sorted(pair.groups())), outcome.message)
+    words = re.sub(OWN_NAMES, "", words)
     call = re.sub(r"'[^']*'", "", outcome.call)  # the path of a temporary file changes from run to run
-    return outcome.error, words[:SAME_MESSAGE], call
+    return outcome.error, words[:SAME_MESSAGE], call, outcome.stopped_at and outcome.stopped_at[0]
 
 
 def _the_only(programs: Sequence[Implementation]) -> Implementation | None:

@@ -1,5 +1,7 @@
 """How people run a model with hooks on some of its modules: one right way, and the wrong ones."""
 
+import contextlib
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
@@ -25,11 +27,13 @@ def hooked(model: nn.Module, keep: Keep, hook: Callable[..., Any] = watch, **opt
     ]
 
 
-def run_with_hooks(model: nn.Module, keep: Keep, x: Tensor, hook: Callable[..., Any] = watch, **options: Any) -> None:
-    """Run the model once, and hand on the outputs."""
+def run_with_hooks(
+    model: nn.Module, keep: Keep, x: Tensor, hook: Callable[..., Any] = watch, run: Note | None = None, **options: Any
+) -> None:
+    """Run the model once, or call `run` in its place, and hand on the outputs."""
     handles = hooked(model, keep, hook, **options)
     try:
-        model(x)
+        (run or model)(x)
     finally:
         for handle in handles:
             handle.remove()
@@ -81,6 +85,64 @@ def another_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
     run_with_hooks(model.eval(), keep, x)
 
 
+def another_mode__2(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
+    mode = model.training
+    try:
+        run_with_hooks(model.eval(), keep, x)
+    finally:
+        model.train(mode)
+
+
+def called_forward(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """You called `model.forward(x)`, which leaves out the hooks of the model itself. Call the model: `model(x)`."""
+    run_with_hooks(model, keep, x, run=model.forward)
+
+
+def ran_a_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """You ran a copy of the model. The model itself has to run: what it counts and keeps in a run, as a batch norm
+    does, stayed as it was. A hook that watches does it no harm, and `handle.remove()` takes it off.
+    """
+    run_with_hooks(copy.deepcopy(model), keep, x)
+
+
+def last_handle_only(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """You removed one handle alone, the last of your loop: the name `handle` held only one at a time. Keep all of them
+    in a list, and call `remove()` of each.
+    """
+    *_, handle = hooked(model, keep)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+
+
+def last_handle_only__2(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
+    *_, handle = hooked(model, keep)
+    model(x)
+    handle.remove()
+
+
+LAST_HANDLE = (last_handle_only, last_handle_only__2)
+"""For exercises with several hooks."""
+
+
+class Stop(Exception):
+    """Ends a run."""
+
+
+def stopped_the_run(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """Your hook ends the run with an exception of its own. The model has to run to its end: layers behind this one,
+    and hooks on them, count as well.
+    """
+
+    def hook(note: Note, module: nn.Module, args: Any, output: Any) -> None:
+        note(output)
+        raise Stop
+
+    with contextlib.suppress(Stop):
+        run_with_hooks(model, keep, x, hook)
+
+
 def before_the_callers_hook(model: nn.Module, keep: Keep, x: Tensor) -> None:
     """One of the caller's hooks replaced the output, and you took it before that. Hooks of a module run in the order in
     which they were registered, those for all modules first: register yours on the module, without `prepend`.
@@ -108,7 +170,16 @@ def skipped_the_model(model: nn.Module, keep: Keep, x: Tensor) -> None:
         note(model.get_submodule(name)(x))
 
 
-WRONG = (hook_left_behind, hook_left_after_exception, returned_the_copy, another_mode, before_the_callers_hook)
+WRONG = (
+    hook_left_behind,
+    hook_left_after_exception,
+    returned_the_copy,
+    another_mode,
+    another_mode__2,
+    called_forward,
+    ran_a_copy,
+    before_the_callers_hook,
+)
 
 
 def wrong_runs(

@@ -111,6 +111,32 @@ class TestActivationStore:
                 if kind is None:
                     super().__exit__(kind, error, traceback)
 
+        class hook_left_behind(Store):
+            """Your hooks are still on the model after the block. Keep every handle in `self.handles`, and remove them
+            all in `__exit__`.
+            """
+
+            def __exit__(self, kind, error, traceback):
+                pass
+
+        class clear_ends_the_recording(Store):
+            """After `clear()` in a block nothing is recorded any more: you removed the hooks, or they write into the
+            old lists, which `self.data` has no longer. Let a hook look up `self.data[name]` when it runs.
+            """
+
+            def clear(self):
+                self.__exit__(None, None, None)
+                super().clear()
+
+        class empty_after_the_block(Store):
+            """The record is empty after the block: `__exit__` clears it. It only removes the hooks; `clear()` is for
+            the caller.
+            """
+
+            def __exit__(self, kind, error, traceback):
+                super().__exit__(kind, error, traceback)
+                self.clear()
+
         class only_last_call(Store):
             """Your store kept only the last call of a module. Append every output to a list."""
 

@@ -4,6 +4,7 @@ from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import (
     outputs,
     skipped_the_model,
+    stopped_the_run,
     stored_the_input,
     wrong_runs,
 )
@@ -66,6 +67,6 @@ class TestCaptureActivation:
 
     reference = capture
 
-    class Mistakes(wrong_runs(capture, stored_the_input, skipped_the_model)):
+    class Mistakes(wrong_runs(capture, stored_the_input, skipped_the_model, stopped_the_run)):
         def stored_alias(model, name, x):
             return capture(model, name, x, copy=lambda output: output.detach())

@@ -1,7 +1,13 @@
 """Exercise 05-capture-calls."""
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import copied, outputs, stored_the_input, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import (
+    copied,
+    outputs,
+    run_with_hooks,
+    stored_the_input,
+    wrong_runs,
+)
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures
 
@@ -67,6 +73,27 @@ class TestCaptureCalls:
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def only_last_call(model, name, x):
             return capture(model, name, x)[-1:]
+
+        def only_first_call(model, name, x):
+            """Your list has the first call of the module alone, and the module runs more than once. Let the hook stay
+            until the model has run, and remove it then.
+            """
+            return capture(model, name, x)[:1]
+
+        def joined(model, name, x):
+            """Your list holds parts of the outputs: `calls += output` (and `extend`) adds each row by itself. One
+            output is one entry: `calls.append(output)`.
+            """
+            return [row for output in capture(model, name, x) for row in output]
+
+        def every_of_its_type(model, name, x):
+            """Your list has calls of other modules, too. There may be several of one type: register one hook, on
+            `model.get_submodule(name)`.
+            """
+            calls, kind = [], type(model.get_submodule(name))
+            alike = [other for other, module in model.named_modules() if type(module) is kind]
+            run_with_hooks(model, dict.fromkeys(alike, lambda output: calls.append(copied(output))), x)
+            return calls
 
         def first_names_only(model, name, x):
             """`name` may be the second name of a module. `named_modules()` yields each module once, under its first

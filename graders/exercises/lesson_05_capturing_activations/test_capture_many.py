@@ -1,7 +1,12 @@
 """Exercise 05-capture-many."""
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import outputs, stored_the_input, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import (
+    LAST_HANDLE,
+    outputs,
+    stored_the_input,
+    wrong_runs,
+)
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures
 
@@ -61,7 +66,7 @@ class TestCaptureMany:
 
     reference = capture
 
-    class Mistakes(wrong_runs(capture, stored_the_input)):
+    class Mistakes(wrong_runs(capture, stored_the_input, *LAST_HANDLE)):
         def late_binding(model, names, x):
             *_, last = capture(model, names, x).values()
             return {names[-1]: last}

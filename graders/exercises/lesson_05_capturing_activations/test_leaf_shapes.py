@@ -1,7 +1,15 @@
 """Exercise 05-leaf-shapes."""
 
+from functools import partial
+
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import outputs, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import (
+    LAST_HANDLE,
+    outputs,
+    run_with_hooks,
+    take_the_input,
+    wrong_runs,
+)
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures
 
@@ -11,9 +19,14 @@ def leaves(model):
     return [name for name, module in model.named_modules() if not list(module.children())]
 
 
-def shapes(model, x, names=leaves, which=-1, **how):
+def shape(output):
+    """As a tuple of ints."""
+    return tuple(output.shape)
+
+
+def shapes(model, x, names=leaves, which=-1, shape=shape, **how):
     """Shapes by name, in the order of first calls."""
-    found = outputs(model, names(model), x, copy=lambda output: tuple(output.shape), **how)
+    found = outputs(model, names(model), x, copy=shape, **how)
     return {name: calls[which] for name, calls in found.items()}
 
 
@@ -67,18 +80,58 @@ class TestLeafShapes:
 
     reference = shapes
 
-    class Mistakes(wrong_runs(shapes, without=("returned_the_copy",))):
+    class Mistakes(wrong_runs(shapes, *LAST_HANDLE, without=("returned_the_copy",))):
         def only_sequential_recursed(model, x):
             """Layers inside a custom block or a `ModuleList` are missing: you looked only at the top level, or went
             down only into some kinds of container. `model.named_modules()` yields the modules of all levels.
             """
-            return shapes(model, x, names=lambda model: [name for name in leaves(model) if "." not in name])
+            return shapes(model, x, names=lambda model: [name for name in leaves(model) if name and "." not in name])
 
         def containers_included(model, x):
             """You hooked containers, too: modules that have children of their own (they may output anything). Register
             only on modules whose `children()` are empty.
             """
             return shapes(model, x, names=lambda model: [name for name, _ in model.named_modules()])
+
+        def containers_included__2(model, x):
+            found = shapes(
+                model,
+                x,
+                names=lambda model: [name for name, _ in model.named_modules() if name],
+                shape=lambda output: tuple(getattr(output, "shape", "?")),
+            )
+            return {name: size for name, size in found.items() if size != ("?",)}
+
+        def with_parameters_only(model, x):
+            """Layers without parameters are missing, such as an activation. Every module without children counts: one
+            for which `list(module.children())` is empty.
+            """
+            return shapes(
+                model, x, lambda model: [name for name in leaves(model) if [*model.get_submodule(name).parameters()]]
+            )
+
+        def without_the_batch(model, x):
+            """The dimension of the batch is missing. The task asks for the whole shape: `tuple(output.shape)`."""
+            return shapes(model, x, shape=lambda output: tuple(output.shape[1:]))
+
+        def shapes_of_inputs(model, x):
+            """These are the shapes of what goes into the layers. The task asks for those of their outputs. And where
+            somebody calls a layer with `layer(input=x)`, `args` is empty.
+            """
+            return shapes(model, x, run=partial(run_with_hooks, hook=take_the_input))
+
+        def order_of_last_calls(model, x):
+            """A module that is called again goes to the end of your dict. The order is that of first calls: a key that
+            is written again keeps its place, unless you take it out before.
+            """
+            last = {}
+
+            def note(name, output):
+                last.pop(name, None)
+                last[name] = shape(output)
+
+            run_with_hooks(model, {name: partial(note, name) for name in leaves(model)}, x)
+            return last
 
         def definition_order(model, x):
             found = shapes(model, x)
@@ -92,6 +145,10 @@ class TestLeafShapes:
         def uncalled_included(model, x):
             """Your dict lists a module that the model never calls. Make an entry only when the hook fires."""
             return dict.fromkeys(leaves(model)) | shapes(model, x)
+
+        def uncalled_included__2(model, x):
+            found = shapes(model, x)
+            return dict.fromkeys([*found, *leaves(model)]) | found
 
         def only_first_call(model, x):
             """A module that runs more than once shows the shape of its last call here, and yours shows the first. Write

@@ -84,6 +84,11 @@ class TestSaveActivation:
             """
             return save(model, name, x, path, which=-1)
 
+        def only_last_call__2(model, name, x, path):
+            every = outputs(model, [name], x)[name]
+            torch.save(every[-1], path)
+            return tuple(every[0].shape)
+
         def saved_the_whole_storage(model, name, x, path):
             """The output was a small view into a large tensor, and `torch.save` wrote the whole storage behind the
             view. `clone()` makes a tensor that holds its own values only; `contiguous()` need not.
@@ -111,9 +116,12 @@ class TestSaveActivation:
 
         def another_file(model, name, x, path):
             """You wrote to another file, and at `path` is what was there before. Use `path` as it is, a `str` or a
-            `pathlib.Path`, without an ending of your own.
+            `pathlib.Path`, without an ending of your own (`np.save` adds one).
             """
             return save(model, name, x, path + ".pt")
 
         def another_file__2(model, name, x, path):
             return save(model, name, x, f"{path}.pt")
+
+        def another_file__3(model, name, x, path):
+            return save(model, name, x, f"{path}.npy")  # as np.save does

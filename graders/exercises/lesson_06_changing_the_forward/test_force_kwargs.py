@@ -1,9 +1,18 @@
 """Exercise 06-force-kwargs."""
 
+import copy
+
+import torch
+
 from graders.exercises.authoring import a_hook_for_all, exercise
 from graders.scenes.scene import stories
 from graders.scenes.stories import changed_calls as calls
 from graders.scenes.stories import forced_keywords
+
+
+def _is_true(value):
+    """As `if value` sees it, also for a tensor."""
+    return bool(value.any() if isinstance(value, torch.Tensor) else value)
 
 
 @exercise(
@@ -140,6 +149,36 @@ class TestForceKwargs:
 
             def hook(module, args, kwargs):
                 return args, {**kwargs, **{name: value for name, value in kw.items() if value is not None}}
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+        def falsy_left_out(module, **kw):
+            """Values such as `0`, `False` and `None` are left out: `or` and `if value` take them for nothing. They are
+            values like others: `{**kwargs, **kw}`.
+            """
+
+            def hook(module, args, kwargs):
+                return args, {**kwargs, **{name: value for name, value in kw.items() if _is_true(value)}}
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+        def copied_values(module, **kw):
+            """The module receives copies of your values. These very objects are asked for: a copy of a tensor has a
+            `.grad` of its own, and what the module writes into a copy is lost.
+            """
+            return module.register_forward_pre_hook(
+                lambda module, args, kwargs: (args, {**kwargs, **copy.deepcopy(kw)}), with_kwargs=True
+            )
+
+        def one_dict_for_all_calls(module, **kw):
+            """Keywords of one call reach the next: you keep one dict for all calls. Make a new one in each,
+            `{**kwargs, **kw}`.
+            """
+            kept = {}
+
+            def hook(module, args, kwargs):
+                kept.update({**kwargs, **kw})
+                return args, kept
 
             return module.register_forward_pre_hook(hook, with_kwargs=True)
 

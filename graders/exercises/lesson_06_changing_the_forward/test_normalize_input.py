@@ -1,5 +1,7 @@
 """Exercise 06-normalize-input."""
 
+import torch
+
 from graders.exercises.authoring import a_hook_for_all, exercise
 from graders.scenes.scene import stories
 from graders.scenes.stories import changed_calls as calls
@@ -127,6 +129,22 @@ class TestNormalizeInput:
         def nested_arguments(module, mean, std):
             """The other arguments stand in a tuple of their own: `args[1:]` is one. Unpack it: `(new, *args[1:])`."""
             return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, args[1:]))
+
+        def every_argument(module, mean, std):
+            """You normalised other arguments, too. Only the first is meant: `((args[0] - mean) / std, *args[1:])`."""
+
+            def hook(module, args):
+                return tuple((a - mean) / std if isinstance(a, torch.Tensor) else a for a in args)
+
+            return module.register_forward_pre_hook(hook)
+
+        def keywords_lost(module, mean, std):
+            """The caller's keyword arguments are lost: the dict that you return takes their place. Return `kwargs` as
+            they came.
+            """
+            return module.register_forward_pre_hook(
+                lambda module, args, kwargs: (((args[0] - mean) / std, *args[1:]), {}), with_kwargs=True
+            )
 
         def keywords_left_out(module, mean, std):
             """With `with_kwargs=True` a pre-hook has to return both: `return new_args, kwargs`."""

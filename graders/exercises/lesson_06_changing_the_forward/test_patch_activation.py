@@ -141,6 +141,29 @@ class TestPatchActivation:
 
             return patch(model, name, clean, corrupt, channels, put=write)
 
+        def one_run_for_both(model, name, clean, corrupt, channels=None):
+            """You ran both inputs as one batch. Layers that look at the batch, as a batch norm does, mix the two then:
+            run the model on `clean`, and then on `corrupt`.
+            """
+            count = len(clean)
+
+            def hook(module, args, output):
+                return torch.cat([output[:count], put(output[count:], output[:count], channels)])
+
+            return programs.run(model, name, hook, torch.cat([clean, corrupt]))[count:]
+
+        def mixed_by_numbers(model, name, clean, corrupt, channels=None):
+            """Where the corrupt run held `inf` or `nan`, `nan` is left: that is what `0 * inf` and `inf - inf` give. Do
+            not mix the two outputs by numbers. Write the channels, `new[:, channels] = kept[:, channels]`, into a
+            clone.
+            """
+
+            def mix(output, kept, channels):
+                mask = put(torch.zeros_like(output), torch.ones_like(output), channels)
+                return mask * kept + (1 - mask) * output
+
+            return patch(model, name, clean, corrupt, channels, put=mix)
+
         def zeros_elsewhere(model, name, clean, corrupt, channels=None):
             """The other channels became 0. Only those that are listed are replaced: write them into a copy of the
             output.

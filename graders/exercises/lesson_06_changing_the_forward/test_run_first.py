@@ -109,6 +109,25 @@ class TestRunFirst:
 
             return module.register_forward_hook(first, prepend=True)
 
+        def falsy_is_nothing(module, hook):
+            """What `hook` returns counts unless it is `None`: also `False`, `0` or an empty list. Do not ask `if
+            result` or `result or output`: `return hook(...)` is enough.
+            """
+
+            def first(module, args, output):
+                result = hook(module, args, output)
+                return result if isinstance(result, torch.Tensor) or result else None
+
+            return module.register_forward_hook(first, prepend=True)
+
+        def gave_a_copy(module, hook):
+            """`hook` gets a copy of the output, or one without a graph. Hand on the output itself, and gradients flow
+            through what `hook` makes of it.
+            """
+            return module.register_forward_hook(
+                lambda module, args, output: hook(module, args, output.detach()), prepend=True
+            )
+
         def also_when_it_raises(module, hook):
             """With `always_call=True` the hook also runs when `forward` raises. Leave that out."""
             return module.register_forward_hook(hook, prepend=True, always_call=True)

@@ -109,6 +109,30 @@ class TestActivationGrad:
             with_hook(model, name, x, loss_fn, hook).backward()
             return kept[0].grad.clone()
 
+        def hooked_after_the_run(model, name, x, loss_fn, pick=lambda out: out):
+            """You hooked the tensor after the run, and an in-place operation had changed it by then: its gradient is
+            that of the new value. Register the tensor hook inside of the forward hook.
+            """
+            kept, found = [], []
+            out = with_hook(model, name, x, lambda out: out, lambda module, args, output: kept.append(output))
+            pick(kept[0]).register_hook(lambda grad: found.append(grad.detach().clone()))
+            loss_fn(out).backward()
+            return found[0]
+
+        def returned_the_pick(model, name, x, loss_fn, pick=lambda out: out):
+            """Your forward hook returned `pick(output)`, and the model went on with that in place of the whole output.
+            A hook that only watches returns `None`.
+            """
+            found = []
+
+            def hook(module, args, output):
+                picked = pick(output)
+                picked.register_hook(lambda grad: found.append(grad.detach().clone()))
+                return picked
+
+            with_hook(model, name, x, loss_fn, hook).backward()
+            return found[0]
+
         def hooked_a_copy(model, name, x, loss_fn, pick=lambda out: out):
             """You looked at a copy of the output, which the loss does not use. Hook `pick(output)` itself."""
             kept = []

@@ -84,7 +84,7 @@ class TestClampGradInput:
 
         def forgot_return(module, c):
             """The gradient below the module is not clamped. A hook that returns `None` keeps `grad_input` as it is:
-            return a tuple with the clamped gradients.
+            return a tuple with the clamped gradients. And `with` takes a hook off at the end of its block.
             """
             return module.register_full_backward_hook(lambda m, gi, go: None)
 
@@ -132,6 +132,14 @@ class TestClampGradInput:
                 return (gi[0] if gi[0] is None else gi[0].clamp(-c, c), *gi[1:])
 
             return module.register_full_backward_hook(hook)
+
+        def limited_the_norm(module, c):
+            """You limited the norm of each gradient, which shortens all of its entries alike. Asked for is each entry
+            by itself: `clamp(-c, c)`.
+            """
+            return module.register_full_backward_hook(
+                lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-12)).clamp(max=1.0))
+            )
 
         def one_bound_only(module, c):
             """Values below `-c` stay as they are. Clamp on both sides: `clamp(-c, c)`."""

@@ -111,6 +111,21 @@ class TestGradientFlow:
             """Positive and negative gradients cancel in your mean. Take `abs()` first, then the mean."""
             return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].mean().item()}))
 
+        def signed_mean__2(model, loss_fn, x):
+            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].mean().abs().item()}))
+
+        def took_grad_input(model, loss_fn, x):
+            """You took `grad_input`, what the module sends back, which is `None` where its input needs no gradient.
+            Asked for is the gradient of its output: `grad_output`.
+            """
+            return measured(
+                model,
+                loss_fn,
+                x,
+                lambda flow, name, m, gi, go: flow.update({name: mean(gi[0])}),
+                kind="register_full_backward_hook",
+            )
+
         def not_the_mean(model, loss_fn, x):
             """These are not the means: you took a sum, a norm, a largest entry or squares. The task asks for the mean
             of the absolute values, over all elements.

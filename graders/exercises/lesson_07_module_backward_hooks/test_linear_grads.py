@@ -77,6 +77,16 @@ class TestLinearGrads:
             loss_fn(lin(x)).backward()
             return lin.weight.grad.clone(), lin.bias.grad.clone()
 
+        def reads_dot_grad__2(lin, x, loss_fn):
+            return torch.autograd.grad(loss_fn(lin(x)), (lin.weight, lin.bias))
+
+        def matrix_only(lin, x, loss_fn):
+            """An `x` of one dimension is one row, and `flatten(0, -2)` finds no two dimensions in it. `reshape(-1,
+            lin.in_features)` makes rows of any `x`.
+            """
+            g = at_output(lin, x, loss_fn).flatten(0, -2)
+            return g.T @ x.detach().flatten(0, -2), g.sum(0)
+
         def transposed(lin, x, loss_fn):
             """Your gradient is transposed. `lin.weight` has the shape (out_features, in_features): the gradient of the
             output comes first, then `x`.

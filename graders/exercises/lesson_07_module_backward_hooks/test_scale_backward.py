@@ -87,11 +87,33 @@ class TestScaleBackward:
             """You scaled the output of the module itself. The values of the forward pass have to stay; only the
             gradients are scaled.
             """
-            return module.register_forward_hook(lambda m, args, out: out * s)
+            return module.register_forward_hook(
+                lambda m, args, out: tuple(t * s for t in out) if isinstance(out, tuple) else out * s
+            )
+
+        def hooked_the_parameters(module, s):
+            """You hooked the parameters. Frozen ones take no hook, and what goes on to the layers before the module is
+            not scaled: scale `grad_output`, in a full backward pre-hook of the module.
+            """
+            handles = [p.register_hook(lambda grad: grad * s) for p in module.parameters()]
+            return handles[-1]
+
+        def scaled_dot_grad(module, s):
+            """You scaled the `.grad` of the parameters in a hook: that of this pass is added only after it, and what an
+            earlier pass left is scaled again. Scale `grad_output`, in a full backward pre-hook.
+            """
+
+            def hook(m, gi, go):
+                for p in m.parameters():
+                    if p.grad is not None:
+                        p.grad.mul_(s)
+                return each(gi, lambda g: g * s)
+
+            return module.register_full_backward_hook(hook)
 
         def forgot_return(module, s):
             """Nothing was scaled. A hook that returns `None` keeps the gradients as they are: return a tuple with the
-            scaled ones.
+            scaled ones. And `with` takes a hook off at the end of its block.
             """
             return module.register_full_backward_pre_hook(lambda m, go: None)
 

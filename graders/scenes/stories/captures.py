@@ -23,8 +23,8 @@ MODEL = {
     "grad_mode": ("on", "off"),
     "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
 }
-ONE = {"layer": ("norm", "skip", "skip2", "block.pair", "loss")}
-SEVERAL = {"layer": ("skip, norm", "block.pair, skip, norm", "loss, norm, skip2, block.pair, skip")}
+ONE = {"layer": ("norm", "skip; skip2", "skip2", "block.pair", "loss")}
+SEVERAL = {"layer": ("skip, norm; skip2", "block.pair, skip, norm", "loss, norm, skip2, block.pair, skip")}
 CALLS = {"layer": ("act", "again", "norm", "block.pair")}
 FIRST = {"layer": ("skip", "again", "skip2", "block.pair", "loss"), "path": ("str", "Path"), "file": ("new", "old")}
 LEAVES = {"layer": ("block.pair, skip", "loss, act", "skip2, gate", "act, skip, gate, block.pair")}
@@ -34,8 +34,8 @@ SHIFTED = {"shift": (0.7,)}
 
 
 def names_of(case: Any) -> list[str]:
-    """The names of the layers in question, in an order in which they do not run."""
-    found: list[str] = case.layer.split(", ")
+    """The names of the layers in question, in an order in which they do not run. Behind a semicolon are others."""
+    found: list[str] = case.layer.partition("; ")[0].split(", ")
     return found
 
 
@@ -60,7 +60,7 @@ def repeats(case: Any) -> bool:
 
 def one_name(draw: Draw, case: Any) -> tuple[str]:
     """The name of a layer, as an argument."""
-    return (case.layer,)
+    return (names_of(case)[0],)
 
 
 def a_list_of_names(draw: Draw, case: Any) -> tuple[list[str]]:
@@ -112,7 +112,7 @@ def a_net(draw: Draw, case: Any) -> Any:
                 self.block = nn.ModuleDict({"pair": nn.PairwiseDistance()})
             if "skip" in names_of(case):
                 self.skip = nn.Identity()
-            if "skip2" in names_of(case):
+            if "skip2" in case.layer:
                 self.skip2 = nn.Identity()
             if "loss" in names_of(case):
                 self.loss = nn.MSELoss()
@@ -121,7 +121,7 @@ def a_net(draw: Draw, case: Any) -> Any:
                 self.gate.inner = nn.Flatten(0)
                 self.gate.register_module("none", None)
             if repeats(case):
-                self.act = nn.ReLU()
+                self.act = nn.Tanh()  # as the head: of this type there is another layer
                 self.again = self.act
             self.norm = nn.BatchNorm1d(2)
             if hasattr(case, "shift"):
@@ -134,7 +134,7 @@ def a_net(draw: Draw, case: Any) -> Any:
                 h = a.mul_(-0.5) + b.mul_(-0.5)
             if "skip" in names_of(case):
                 h = self.skip(h[1:]).mul_(-0.5)
-            if "skip2" in names_of(case):
+            if "skip2" in case.layer:
                 h = self.skip2(h.mT).mul_(-0.5)
             if "gate" in names_of(case):
                 h = self.gate(self.gate.inner(h)).mul_(-0.5)

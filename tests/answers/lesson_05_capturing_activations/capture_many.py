@@ -80,6 +80,20 @@ def capture_many(model, names, x):
 
 WRONG = [
     Wrong(
+        "takes modules whose names begin like one",
+        violates="maps each name in the list `names` to the output of that submodule",
+        check="test_every_named_output_is_returned",
+        source=changed(
+            CAPTURE_MANY,
+            ("for name in names:", "for name, module in model.named_modules():"),
+            (
+                "            def hook",
+                "            if not any(name.startswith(n) for n in names):\n"
+                "                continue\n            def hook",
+            ),
+        ),
+    ),
+    Wrong(
         "one dict for all calls, copied in the end",
         violates="rule 1: also when one call runs inside another",
         check="test_a_call_inside_a_call_changes_nothing",

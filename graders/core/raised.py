@@ -29,6 +29,16 @@ _NO_VALUE = Explanation(
     "that), after it was set to `None`, or of a tensor that is no leaf; `.grad_fn` of a leaf; an entry that starts as "
     "`None`; or what a hook or a function should have returned.",
 )
+_NO_TENSOR = Explanation(
+    "tuple-for-a-tensor",
+    "A tuple, a list or a dict stands here in place of a tensor. A module may return one, and hooks get `args`, "
+    "`grad_input` and `grad_output` as tuples: take the tensors out first.",
+)
+_NO_ATTRIBUTE = Explanation(
+    "no-such-attribute",
+    "The object has no attribute of this name. Is it spelled as in the task? `print(model)` shows what the parts of a "
+    "model are called, and another model may call them otherwise.",
+)
 _NO_KEY = Explanation(
     "no-such-key",
     "Your dict has no entry under this key: what should have made it has not run, or used another key. And "
@@ -167,6 +177,30 @@ _BY_TEXT = (
         "`t[i]` works for every tensor with one or more.",
     ),
     (
+        r"Dimension out of range",
+        "no-such-dimension",
+        "A tensor here has fewer dimensions than you take it to have: `dim=1` is the second of two. Print its "
+        "`.shape`; for any number of dimensions, count from the end (`dim=-1`), or `flatten` what comes behind.",
+    ),
+    (
+        r"have the same dtype, but got|must have the same dtype|expected scalar type \w+ but found",
+        "two-dtypes",
+        "A float32 tensor meets a float64 one. What `torch.zeros`, `torch.randn` or `torch.tensor` make of floats is "
+        "float32: say `dtype=other.dtype`, or use `torch.zeros_like(other)` or `other.new_zeros(...)`.",
+    ),
+    (
+        r"stack expects each tensor to be equal size",
+        "stacked-two-shapes",
+        "`torch.stack` takes tensors of one shape, and your list has others in it. Print the `.shape` of each: "
+        "something may be there that was not asked for, or that was reduced in another way.",
+    ),
+    (
+        r"(index|indices?) (-?\d+ )?(is )?out of (range|bounds)",
+        "no-such-entry",
+        "You ask for an entry that is not there. Indexes begin at 0, so the last of `n` is `n - 1`; and a list that "
+        "hooks fill is empty where they have not run.",
+    ),
+    (
         r"before Module\.__init__\(\) call",
         "no-super-init",
         "`__init__` has to begin with `super().__init__()`: only then can a module store children and parameters.",
@@ -179,6 +213,25 @@ _BY_TEXT = (
     ),
 )
 """What the message of an exception contains, and what explains it: an id and a message."""
+_IN_OWN_LINE = (
+    (
+        r"The size of tensor a .* must match the size of tensor b",
+        r"[-+*/|&^<>%]|[!=]=|torch\.\w|\bF\.",
+        "shapes-do-not-fit",
+        "Two tensors meet here whose shapes do not go together: print both. If they come from two calls, reduce what "
+        "may differ from call to call, such as the batch, before you join them; if not, look at each `dim` and index.",
+    ),
+    (
+        r"shapes cannot be multiplied|size mismatch, got input",
+        r"@|matmul|\bmm\(|linear\(",
+        "inner-sizes-do-not-fit",
+        "In a product of matrices, the last size of the first is the first of the second. The weight of an `nn.Linear` "
+        "is [out, in], so it computes `x @ weight.T + bias`; `F.linear(x, weight)` turns the weight round itself.",
+    ),
+)
+"""The same for messages that are about a line of the learner only if this is found in it."""
+_COLLECTIONS = ("tuple", "list", "dict")
+_RUNS_A_MODEL = r"\b(model|module|layer|net|block)s?(\[\w+\])?\("
 _NONE_USED = (
     r"unsupported operand type\(s\) for (\S+?)=?:.*NoneType|'NoneType' object (?:does not support|is not subscr)()"
 )
@@ -217,12 +270,35 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _NO_VALUE
     if "'function' object has no attribute" in message and line:
         return _NOT_CALLED
-    called = re.match(r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (?!NoneType)", message)
-    if called and ": " in line and not line.endswith("…") and f"{called[1]}(" not in line:
+    return _by_line(error, message, line) if ": " in line else None
+
+
+def _by_line(error: str, message: str, line: str) -> Explanation | None:
+    """What an exception is about, by the line of the learner that it went through: did it come from there?"""
+    code, whole = line.partition(": ")[2], not line.endswith("…")
+    for text, own, id, explanation in _IN_OWN_LINE:
+        if re.search(text, message) and re.search(own, code) and not re.search(_RUNS_A_MODEL, code):
+            return Explanation(id, explanation)
+    called = re.match(r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (?!NoneType)(\w+)", message)
+    if called and whole and f"{called[1]}(" not in code:
         return _RETURNED  # a layer got what the learner's hook had returned
-    missing = re.search(r"'(list|tuple|dict|str|int|float|bool|NoneType)' object has no attribute '(\w+)'", message)
-    if missing is None or error != "AttributeError" or ": " not in line:
+    if called and whole and called[2] in _COLLECTIONS:
+        return _NO_TENSOR
+    keyword = re.search(r"unexpected keyword argument '(\w{1,40})'", message)
+    if keyword:
+        return Explanation(
+            "no-such-keyword",
+            f"The function that gets the keyword argument `{keyword[1]}` knows none of this name: look up how it is "
+            "spelled there. What a pre-hook returns as keyword arguments goes to the module's `forward`.",
+        )
+    missing = re.search(r"'(\w+)' object has no attribute '(\w+)'", message)
+    if missing is None or error != "AttributeError":
         return None
-    if f".{missing[2]}" not in line and not line.endswith("…"):  # it is not the learner who uses it
-        return _RETURNED if missing[1] != "NoneType" else None
-    return _NO_VALUE if missing[1] == "NoneType" else None
+    kind, own_use = missing[1], f".{missing[2]}" in code or not whole
+    if kind == "NoneType":
+        return _NO_VALUE if own_use else None
+    if kind in _COLLECTIONS:
+        return _NO_TENSOR if own_use else _RETURNED
+    if kind in ("str", "int", "float", "bool"):
+        return None if own_use else _RETURNED
+    return _NO_ATTRIBUTE if own_use else None

@@ -147,7 +147,7 @@ BY_TEXT = (
         "however many there are, and `reshape(-1, n)` makes rows of a vector as well.",
     ),
     (
-        r"(tuple|list) index out of range",
+        r"(tuple|list) index out of range|index -?\d+ is out of range",
         "no-such-entry",
         "A tuple or list is shorter than your line counts on. `args` has only what is passed by position, which may be "
         "nothing; a gradient hook gets one entry for each input or output; and a list is empty until a hook fills it.",
@@ -162,6 +162,12 @@ BY_TEXT = (
         "tuple-in-a-calculation",
         "You calculate with a tuple or a list: `args`, `grad_input` and `grad_output` are tuples. Take each entry by "
         "itself, and make a new tuple of the results: `tuple(... for g in grad_output)`.",
+    ),
+    (
+        r"have the same dtype, but got|must have the same dtype|expected scalar type \w+ but found",
+        "two-dtypes",
+        "A float32 tensor meets a float64 one. What `torch.zeros`, `torch.randn` or `torch.tensor` make of floats is "
+        "float32: say `dtype=other.dtype`, or use `torch.zeros_like(other)` or `other.new_zeros(...)`.",
     ),
     (
         r"stack expects each tensor to be equal size",

@@ -24,6 +24,16 @@ _NO_VALUE = Explanation(
     "that), after it was set to `None`, or of a tensor that is no leaf; `.grad_fn` of a leaf; an entry that starts as "
     "`None`; or what a hook or a function should have returned.",
 )
+_NO_TENSOR = Explanation(
+    "tuple-for-a-tensor",
+    "A tuple, a list or a dict stands here in place of a tensor. A module may return one, and hooks get `args`, "
+    "`grad_input` and `grad_output` as tuples: take the tensors out first.",
+)
+_NO_ATTRIBUTE = Explanation(
+    "no-such-attribute",
+    "The object has no attribute of this name. Is it spelled as in the task? `print(model)` shows what the parts of a "
+    "model are called, and another model may call them otherwise.",
+)
 _NO_KEY = Explanation(
     "no-such-key",
     "Your dict has no entry under this key: what should have made it has not run, or used another key. And "
@@ -42,6 +52,25 @@ _NOT_CALLED = Explanation(
     "function-not-called",
     "You use a function as if it were what it returns. Call it first: `loss(p).backward()`, not `loss.backward()`.",
 )
+_IN_OWN_LINE = (
+    (
+        r"The size of tensor a .* must match the size of tensor b",
+        r"[-+*/|&^<>%]|[!=]=|torch\.\w|\bF\.",
+        "shapes-do-not-fit",
+        "Two tensors meet here whose shapes do not go together: print both. If they come from two calls, reduce what "
+        "may differ from call to call, such as the batch, before you join them; if not, look at each `dim` and index.",
+    ),
+    (
+        r"shapes cannot be multiplied|size mismatch, got input",
+        r"@|matmul|\bmm\(|linear\(",
+        "inner-sizes-do-not-fit",
+        "In a product of matrices, the last size of the first is the first of the second. The weight of an `nn.Linear` "
+        "is [out, in], so it computes `x @ weight.T + bias`; `F.linear(x, weight)` turns the weight round itself.",
+    ),
+)
+"""The same for messages that are about a line of the learner only if this is found in it."""
+_COLLECTIONS = ("tuple", "list", "dict")
+_RUNS_A_MODEL = r"\b(model|module|layer|net|block)s?(\[\w+\])?\("
 _NONE_USED = (
     r"unsupported operand type\(s\) for (\S+?)=?:.*NoneType|'NoneType' object (?:does not support|is not subscr)()"
 )
@@ -53,6 +82,10 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
 
     `error` is its type, and `line` the last line of the learner that it went through, "" if it is not known.
     """
+    code = line.partition(": ")[2]
+    for text, own, id, explanation in _IN_OWN_LINE:
+        if re.search(text, message) and re.search(own, code) and not re.search(_RUNS_A_MODEL, code):
+            return Explanation(id, explanation)
     for text, id, explanation in BY_TEXT:
         if re.search(text, message):
             return Explanation(id, explanation)
@@ -80,12 +113,32 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _NO_VALUE
     if "'function' object has no attribute" in message and line:
         return _NOT_CALLED
-    called = re.match(r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (?!NoneType)", message)
-    if called and ": " in line and not line.endswith("…") and f"{called[1]}(" not in line:
+    return _by_line(error, message, line) if ": " in line else None
+
+
+def _by_line(error: str, message: str, line: str) -> Explanation | None:
+    """What an exception is about, by the line of the learner that it went through: did it come from there?"""
+    code, whole = line.partition(": ")[2], not line.endswith("…")
+    called = re.match(r"(\w+)\(\): argument '\w+' \(position \d+\) must be Tensor, not (?!NoneType)(\w+)", message)
+    if called and whole and f"{called[1]}(" not in code:
         return RETURNED  # a layer got what the learner's hook had returned
-    missing = re.search(r"'(list|tuple|dict|str|int|float|bool|NoneType)' object has no attribute '(\w+)'", message)
-    if missing is None or error != "AttributeError" or ": " not in line:
+    if called and whole and called[2] in _COLLECTIONS:
+        return _NO_TENSOR
+    keyword = re.search(r"unexpected keyword argument '(\w{1,40})'", message)
+    if keyword:
+        return Explanation(
+            "no-such-keyword",
+            f"The function that gets the keyword argument `{keyword[1]}` knows none of this name: look up how it is "
+            "spelled there. What a pre-hook returns as keyword arguments goes to the module's `forward`.",
+        )
+    missing = re.search(r"'(\w+)' object has no attribute '(\w+)'", message)
+    if missing is None or error != "AttributeError":
         return None
-    if f".{missing[2]}" not in line and not line.endswith("…"):  # it is not the learner who uses it
-        return RETURNED if missing[1] != "NoneType" else None
-    return _NO_VALUE if missing[1] == "NoneType" else None
+    kind, own_use = missing[1], f".{missing[2]}" in code or not whole
+    if kind == "NoneType":
+        return _NO_VALUE if own_use else None
+    if kind in _COLLECTIONS:
+        return _NO_TENSOR if own_use else RETURNED
+    if kind in ("str", "int", "float", "bool"):
+        return None if own_use else RETURNED
+    return _NO_ATTRIBUTE if own_use else None

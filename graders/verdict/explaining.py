@@ -88,6 +88,9 @@ class _Inquiry:
     def __init__(self, sections: Sequence[str], answer: dict[Place, Differences]) -> None:
         self.sections, self.answer = sections, answer
         self.failing = [name for name in sections if any(answer[place] for place in self._places(name))]
+        self.wrong = {case for (case, _), differences in answer.items() if differences}
+        self.wrong_first = sorted(dict.fromkeys(case for case, _ in answer), key=lambda case: case not in self.wrong)
+        """The cases, those first in which the answer is wrong: there most mistakes are told from it."""
 
     def _places(self, section: str) -> list[Place]:
         return [place for place in self.answer if place[1] == section]
@@ -99,7 +102,7 @@ class _Inquiry:
     def may_be_a_cause(self, suspect: _Suspect) -> bool:
         """Whether the cases so far allow it. To ask for something in common early saves most of the time."""
         met = [shown for shown in suspect.at.values() if shown.wrong]
-        alike = not met or any(shown.same for shown in met)
+        alike = any(shown.same for shown in met) or not (met or self.wrong <= {case for case, _ in suspect.at})
         return alike and (self.may_be_part(suspect) or self._explains_start(suspect))
 
     def may_be_part(self, suspect: _Suspect) -> bool:
@@ -218,8 +221,10 @@ def _suspects(
     """
 
     def played(suspect: _Suspect, mistake: int) -> Iterator[None]:
-        shown_by_draw = mistake_outcomes(comparison, play, mistake, draws)
-        for case, (draw, outcome, shown) in enumerate(zip(draws, outcomes, shown_by_draw)):
+        order = range(len(draws)) if keeps_something(suspect.program) else inquiry.wrong_first
+        shown_by_draw = mistake_outcomes(comparison, play, mistake, [draws[case] for case in order])
+        for case, shown in zip(order, shown_by_draw):
+            draw, outcome = draws[case], outcomes[case]
             if shown.seen is None or outcome.seen is None:
                 return
             for section in comparison.sections:

@@ -19,6 +19,7 @@ def _not_called(text: str) -> float:
 
 
 NOT_CALLED: Any = _not_called
+NOT_FLOAT: Any = tuple
 
 
 def leaf() -> Any:
@@ -81,9 +82,25 @@ def step() -> None:
         (hook_with_four_parameters, "", "wrong-signature"),
         (hook_that_appends_and_returns, "", "returned-something"),
         (hook_that_returns_a_list, "line 4 of its cell: model(x)", "returned-something"),
-        (hook_that_returns_a_list, "line 4 of its cell: x.flatten(1)", None),
+        (hook_that_returns_a_list, "line 4 of its cell: x.flatten(1)", "tuple-for-a-tensor"),
         (lambda: LAYER([1]), "line 4 of its cell: model(x)", "returned-something"),
-        (lambda: torch.relu([1]), "line 4 of its cell: torch.relu(x)", None),  # type: ignore[arg-type]
+        (lambda: torch.relu([1]), "line 4 of its cell: torch.relu(x)", "tuple-for-a-tensor"),  # type: ignore[arg-type]
+        (lambda: torch.relu(1), "line 4 of its cell: torch.relu(x)", None),  # type: ignore[arg-type]
+        (lambda: NOT_FLOAT(()).clone(), "line 4 of its cell: h = output.clone()", "tuple-for-a-tensor"),
+        (lambda: LAYER.wieght, "line 4 of its cell: w = layer.wieght", "no-such-attribute"),
+        (lambda: LAYER.wieght, "line 4 of its cell: model(x)", None),
+        (lambda: torch.ones(2) + torch.ones(3), "line 4 of its cell: h = a + b", "shapes-do-not-fit"),
+        (lambda: torch.ones(2) + torch.ones(3), "line 4 of its cell: h = model(x) + b", "sizes-do-not-fit"),
+        (lambda: torch.ones(2, 3) @ torch.ones(2, 3), "line 4 of its cell: x @ weight", "inner-sizes-do-not-fit"),
+        (lambda: torch.ones(2, 3) @ torch.ones(2, 3), "line 4 of its cell: model(x)", "sizes-do-not-fit"),
+        (lambda: torch.ones(2, 2).double() @ torch.ones(2, 2), "", "two-dtypes"),
+        (lambda: LAYER(torch.ones(2, 2).double()), "", "two-dtypes"),
+        (lambda: torch.stack([torch.ones(2), torch.ones(3)]), "", "stack-of-unlike-shapes"),
+        (lambda: torch.ones(2).sum(1), "", "no-such-dimension"),
+        (lambda: torch.ones(2)[2], "", "index-too-large"),
+        (lambda: nn.ModuleList()[0], "", "no-such-entry"),
+        (lambda: [][0], "", "no-such-entry"),
+        (lambda: LAYER(torch.ones(2), mask=1), "line 4 of its cell: model(x)", "no-such-keyword"),
         (hook_that_changes_the_dtype, "", "changed-dtype"),
         (lambda: (2 * leaf()).backward(), "line 2 of its cell: y.backward()", "no-sum"),
         (lambda: leaf().grad.zero_(), "line 2 of its cell: p.grad.zero_()", "none-for-a-tensor"),

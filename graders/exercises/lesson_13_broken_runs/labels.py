@@ -11,6 +11,8 @@ from graders.exercises.lesson_11_hygiene.programs import KINDS
 
 Rule = Callable[["Run", float], str | None]
 """Of a run and a learning rate: the name of the module where it starts, if the label fits."""
+Pick = Callable[[Iterable[str]], str | None]
+"""Which of several names is the answer; None if there are none."""
 Sizes = list[tuple[str, float]]
 
 
@@ -133,13 +135,13 @@ def in_all_calls(calls: Tensor) -> bool:
     return bool(calls.all(0).double().mean() > 0.5)
 
 
-def dead(run: Run, join: Callable[[Tensor], bool] = in_all_calls) -> str | None:
+def dead(run: Run, join: Callable[[Tensor], bool] = in_all_calls, pick: Pick = first) -> str | None:
     """A ReLU of whose channels more than half are dead. `join` gets a row for each call: the channels that are 0."""
     silent: dict[str, list[Tensor]] = {}
     for name, output in run.calls:
         if isinstance(run.modules[name], nn.ReLU):
             silent.setdefault(name, []).append((output == 0).all(0))
-    return first(name for name, calls in silent.items() if join(torch.stack(calls)))
+    return pick(name for name, calls in silent.items() if join(torch.stack(calls)))
 
 
 exploding, vanishing = beyond(lambda ratio: ratio > 1e4), beyond(lambda ratio: ratio < 1e-4)

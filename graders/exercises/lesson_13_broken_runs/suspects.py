@@ -64,6 +64,11 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         TWICE,
         ("part", "model[2]"),
     ),
+    "first call": (
+        f"{COUNTING}1\n        return x + (2 - self.seen) * self.training\npart = Part()",
+        TWICE,
+        ("part", "model[2]"),
+    ),
     "counts in training": (
         f"{COUNTING}self.training\n        return x + (self.seen - 1 * self.training)",
         ROW,

@@ -157,3 +157,6 @@ class TestDeadChannels:
                 fired(model, batches, alive=lambda rows: (rows != 0).all(1)),
                 join=lambda calls: torch.stack(calls).all(0),
             )
+
+        def zero_once__2(model, batches):
+            return dead(fired(model, batches, alive=lambda rows: (rows != 0).all(1)))

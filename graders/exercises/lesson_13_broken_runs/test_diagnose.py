@@ -3,6 +3,7 @@
 from functools import partial
 
 from graders.exercises.authoring import exercise
+from graders.exercises.lesson_11_hygiene.programs import KINDS
 from graders.exercises.lesson_13_broken_runs.faults import BROKEN
 from graders.exercises.lesson_13_broken_runs.labels import (
     RULES,
@@ -95,6 +96,28 @@ class TestDiagnose:
             `_post_accumulate_grad_hooks` of a parameter, and `torch.autograd.grad` does not call them.
             """
             return answer(*args, hook=partial(hook, places=lambda module: hooks_of(module, accumulated=False)))
+
+        def hooks_of_modules_alone(*args):
+            """You miss a hook on a parameter. Such hooks change its gradient, too: look at the parameters of the module
+            as well as at the module.
+            """
+            return answer(*args, hook=partial(hook, places=lambda module: [getattr(module, kind) for kind in KINDS]))
+
+        def part_of_the_name(*args):
+            """The label is right, but you returned only a part of the name. Take the whole of it, as it is in
+            `model.named_modules()`.
+            """
+            label, where = answer(*args)
+            return label, where and where.split(".")[0]
+
+        def part_of_the_name__2(*args):
+            label, where = answer(*args)
+            return label, where and where.split(".")[-1]
+
+        def last_dead_of_several(*args):
+            """The label is right, but you named the last dead ReLU. Name the first that is called."""
+            last = partial(dead, pick=lambda names: first(list(names)[::-1]))
+            return answer(*args, dead=lambda run, lr: last(run) or last(after_a_step(run, lr)))
 
         def silent_in_one_call(*args):
             """You call a ReLU dead that is called several times, and is silent in only one of its calls. A channel is

@@ -11,14 +11,14 @@ from graders.scenes.stories import inspected_passes as passes
 from graders.scenes.stories import signals
 
 
-def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, **how):
+def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, parts=slice(None), **how):
     """(name, values, gradients) of each call of a leaf; `None` where none arrives. The options are ways to go wrong."""
     names = {m: name for name, m in model.named_modules() if not list(m.children())}
     calls = []
 
     def note(m, args, out):
         out = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
-        tensors = [t for t in out if torch.is_tensor(t) and t.is_floating_point()]
+        tensors = [t for t in out if torch.is_tensor(t) and t.is_floating_point()][parts]
         edges = [torch.autograd.graph.get_gradient_edge(t) if t.requires_grad else None for t in tensors]
         calls.append((names[m], [keep(t.detach()) for t in tensors], edges))
 
@@ -118,6 +118,12 @@ class TestSignalReport:
             """
             one = lambda tensors: sum(rms([t]) ** 2 for t in tensors) / len(tensors)  # noqa: E731
             return report(calls_of(model, loss_fn, x), lambda tensors: one(tensors) ** 0.5)
+
+        def first_tensor_alone(model, loss_fn, x):
+            """A leaf here returns several tensors, and you looked at the first one alone. All their numbers count, as
+            if they were one long tensor.
+            """
+            return report(calls_of(model, loss_fn, x, parts=slice(1)))
 
         def last_calls_only(model, loss_fn, x):
             """A leaf that is called twice has one entry, with its last call. Each call has an entry of its own: append

@@ -1,5 +1,7 @@
 """Exercise 13-why-no-gradient."""
 
+import copy
+
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
 from graders.exercises.lesson_13_broken_runs.ways import WITHOUT
@@ -101,6 +103,21 @@ class TestWhyNoGradient:
             held = held_by(called)
             frozen = {name for name, p in model.named_parameters() if not p.requires_grad and p not in held}
             return {**reasons(model, came, held), **dict.fromkeys(frozen, "never called")}
+
+        def zero_comes_before_never_called(model, loss_fn, x):
+            """You say `"never called"` of a parameter at which a gradient of zeros arrives: other code uses it. In the
+            list, `"zero"` comes first.
+            """
+            came, called = one_pass(model, loss_fn, x)
+            found, held = reasons(model, came, held_by(called)), held_by(called)
+            unheld = {name for name, p in model.named_parameters() if p not in held and p.requires_grad}
+            return {name: "never called" if name in unheld else why for name, why in found.items()}
+
+        def on_a_deep_copy(model, loss_fn, x):
+            """You ran a deep copy of the model, and the hooks on its parameters are not in the copy: one of them makes
+            a gradient zero. Run the model itself.
+            """
+            return told(copy.deepcopy(model), loss_fn, x)
 
         def never_called_is_not_cut(model, loss_fn, x):
             """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module shows

@@ -32,7 +32,9 @@ def total(ones, others):
     return any((one.sum() - other.sum()).abs() > 0.005 for one, other in zip(ones, others))
 
 
-def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.clone, unequal=differ):
+def verdicts(
+    model, x, equal=("random", "buffers"), whole=False, copied=torch.clone, unequal=differ, among=in_another_mode
+):
     """For each suspect, whether its mode matters in each of its calls. The options are ways to go wrong."""
     found, busy, at_first = {}, [], State(model)
 
@@ -52,7 +54,7 @@ def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.cl
 
     with torch.no_grad(), ExitStack() as stack:
         stack.callback(at_first.put_back)
-        for module in in_another_mode(model):
+        for module in among(model):
             stack.enter_context(module.register_forward_pre_hook(weigh, with_kwargs=True))
         model(x)
     return found
@@ -167,6 +169,12 @@ class TestWrongMode:
             """
             return named(model, verdicts(model, x), lambda calls: calls[0])
 
+        def only_last_call(model, x):
+            """A module may be called more than once, and here its mode matters only in the first call. Look at every
+            call.
+            """
+            return named(model, verdicts(model, x), lambda calls: calls[-1])
+
         def input_overwritten(model, x):
             """A module here works in place. By the time its forward hook fires, its input is overwritten, and a call of
             it overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.
@@ -196,6 +204,16 @@ class TestWrongMode:
             """
             found = verdicts(model, x)
             return named(model, {module: calls for module, calls in found.items() if not module.training})
+
+        def in_evaluation_alone__2(model, x):
+            still = lambda model: [module for module in model.modules() if not module.training]  # noqa: E731
+            return named(model, verdicts(model, x, among=still))
+
+        def right_modes_too(model, x):
+            """You named modules whose mode matters, but is that of the model. In the wrong mode are only those whose
+            `training` differs from `model.training`.
+            """
+            return named(model, verdicts(model, x, among=torch.nn.Module.modules))
 
         def leaves_alone(model, x):
             """You looked at leaves only. A container may look at its own `training`, too."""

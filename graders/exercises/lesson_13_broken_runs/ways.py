@@ -21,6 +21,7 @@ WAYS = {
     "cut by a hook": "h + self.it(h)",
     "forward, detached": "h + self.it.forward(h).detach()",
     "times 0": "h + 0 * self.it(h)",
+    "times 0, through forward()": "h + 0 * self.it.forward(h)",
     "dead": "h + torch.relu(self.it(h) - 99)",
     "zero by a hook": "h + self.it(h)",
     "frozen": "h + self.it(h)",

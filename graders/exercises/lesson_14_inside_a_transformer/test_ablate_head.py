@@ -112,6 +112,22 @@ class TestAblateHead:
             block = model.blocks[layer]
             return before_mix(block, lambda heads: [heads[..., columns(block, head)].zero_()].clear())
 
+        def written_into__2(model, layer, head):
+            block = model.blocks[layer]
+
+            @torch.no_grad()
+            def change(heads):
+                heads[..., columns(block, head)] = 0
+
+            return before_mix(block, change)
+
+        def last_token_alone(model, layer, head):
+            """The head is off at the last token alone. Take its columns at every token: `heads[..., start:end]`."""
+            block = model.blocks[layer]
+            return before_mix(
+                block, lambda heads: torch.cat([heads[:, :-1], zeroed(heads[:, -1:], columns(block, head))], 1)
+            )
+
         def behind_mix(model, layer, head):
             """You put zeros into what `mix` returns. Each of its columns has something from every head. The heads lie
             side by side in what `mix` gets: use a pre-hook.

@@ -121,6 +121,9 @@ class TestLowRank:
         def nothing_frozen__2(model, name, rank, alpha):
             return added(model, name, rank, scaled(alpha / rank), freeze=[model.get_submodule(name).weight])
 
+        def nothing_frozen__3(model, name, rank, alpha):
+            return added(model, name, rank, scaled(alpha / rank), freeze=list(model.get_submodule(name).parameters()))
+
         def new_ones_frozen(model, name, rank, alpha):
             """The two new parameters are frozen, too. Freeze those that are there before you make new ones."""
 
@@ -138,6 +141,10 @@ class TestLowRank:
                 return F.linear(x, layer.weight + alpha / rank * layer.low_rank_b @ layer.low_rank_a, layer.bias)
 
             return added(model, name, rank, merged)
+
+        def of_the_output(model, name, rank, alpha):
+            """You multiplied the output of the layer. The product is of what goes in, `args[0]`."""
+            return added(model, name, rank, lambda layer, x, output: output + alpha / rank * product(layer, output))
 
         def without_scale(model, name, rank, alpha):
             """You added the product itself. Multiply it by `alpha / rank`."""
@@ -189,6 +196,11 @@ class TestLowRank:
         def parameters_stay(model, name, rank, alpha):
             """After `remove()` the layer still has the two parameters: `del layer.low_rank_a, layer.low_rank_b`."""
             return added(model, name, rank, scaled(alpha / rank), undo=("hook", "frozen"))
+
+        def parameters_stay__2(model, name, rank, alpha):  # as None
+            handle, layer = added(model, name, rank, scaled(alpha / rank)), model.get_submodule(name)
+            none = {"low_rank_a": None, "low_rank_b": None}
+            return SimpleNamespace(remove=lambda: (handle.remove(), layer._parameters.update(none)))
 
         def stays_frozen(model, name, rank, alpha):
             """After `remove()` the model is still frozen. Give each parameter the `requires_grad` that it had."""

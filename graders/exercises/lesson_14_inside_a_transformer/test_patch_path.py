@@ -131,11 +131,6 @@ class TestPatchPath:
             """
             return effects(model, clean, corrupt, metric, share=lambda patched, clean, corrupt: patched - corrupt)
 
-        def difference_alone__2(model, clean, corrupt, metric):
-            return effects(
-                model, clean, corrupt, metric, share=lambda patched, clean, corrupt: (patched - corrupt) / clean
-            )
-
         def swapped_runs(model, clean, corrupt, metric):
             """The roles are swapped: you put what flows in the run on `corrupt` into runs on `clean`."""
             return effects(model, corrupt, clean, metric)
@@ -204,6 +199,11 @@ class TestPatchPath:
                 corrupt,
                 metric,
                 share=lambda patched, clean, corrupt: (patched - corrupt) / (clean + corrupt),
+            )
+
+        def another_denominator__2(model, clean, corrupt, metric):
+            return effects(
+                model, clean, corrupt, metric, share=lambda patched, clean, corrupt: (patched - corrupt) / clean
             )
 
         def token_by_block(model, clean, corrupt, metric):

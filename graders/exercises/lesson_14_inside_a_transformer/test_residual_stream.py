@@ -73,6 +73,16 @@ class TestResidualStream:
             """
             return stream_of(model, tokens)[1:]
 
+        def input_looked_at_too_late(model, tokens):
+            """A forward hook on the first block gets `args[0]` when the block has run, and here the block wrote over
+            it. Take it in a pre-hook, which comes before.
+            """
+            kept = []
+            keep = lambda module, args, output: kept.append(args[0].detach().clone())  # noqa: E731
+            with model.blocks[0].register_forward_hook(keep):
+                stream = stream_of(model, tokens)
+            return torch.cat([torch.stack(kept[:1]), stream[1:]])
+
         def last_missing(model, tokens):
             """What the last block passes on is missing: you took what each block gets. Take what each one returns, and
             what the first one gets.

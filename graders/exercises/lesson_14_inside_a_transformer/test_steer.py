@@ -121,6 +121,17 @@ class TestSteer:
                 model.blocks[layer], lambda stream: torch.cat([stream[:start], stream[start:] + scale * direction])
             )
 
+        def start_counts_columns(model, layer, direction, scale, start=0):
+            """You cut along the last dimension, which counts the numbers of a token. The stream is
+            [batch, token, width]: `stream[:, start:]`.
+            """
+            late = torch.arange(len(direction)) >= start
+            return behind(model.blocks[layer], lambda stream: stream + late * direction * scale)
+
+        def every_block(model, layer, direction, scale, start=0):
+            """You moved what every block passes on. One block is asked for: `model.blocks[layer]`."""
+            return [behind(block, lambda stream: moved(stream, scale * direction, start)) for block in model.blocks][-1]
+
         def without_scale(model, layer, direction, scale, start=0):
             """You added `direction` itself. Multiply it by `scale`."""
             return behind(model.blocks[layer], lambda stream: moved(stream, direction, start))

@@ -46,7 +46,6 @@ def diagnosed_anew(call: Call, draw: Draw, case: Any) -> Seen:
     call(make, x, y, loss_fn, case.lr)
     sound = written("sound", case.sound, x=x)
     yield "the diagnosis for other models", call(sound, x, y, lambda out, y: 1e-6 * ((out - y) ** 2).mean(), 0.002)
-    yield "the diagnosis again", call(make, x, y, loss_fn, case.lr)
 
 
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:

@@ -147,7 +147,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     before = Watch(model=model, x=x)
     call(model, the_name(case), case.rank, an_alpha(draw))
     yield "by the call", before.differences("hook-left", "requires-grad", "parameters", "attribute-left")
-    layer.low_rank_b.data = draw.tensor(2, case.rank)
+    layer.low_rank_a.data, layer.low_rank_b.data = draw.tensor(case.rank, 3), draw.tensor(2, case.rank)
     model(x)
     yield "what a hook had kept", kept[0].detach()
 

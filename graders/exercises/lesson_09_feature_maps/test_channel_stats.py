@@ -64,8 +64,8 @@ def described(parts, correction=0):
     ),
 )
 class TestChannelStats:
-    """Write `channel_stats(model, layer, batches)`: run `model(batch)` for each batch, without gradients, and return
-    `"mean"`, `"var"` and `"zero_frac"` of the outputs of `layer`, tensors [C] of dtype float64 in a dict. Each
+    """Write `channel_stats(model, layer, batches)`: run `model(batch)` once for each batch, without gradients, and
+    return `"mean"`, `"var"` and `"zero_frac"` of the outputs of `layer`, tensors [C] of dtype float64 in a dict. Each
     describes all values of a channel.
 
     **Example.** The batches differ in size.

@@ -289,7 +289,7 @@ if seen.photographs:
 # On the photos, 85% of the late maps that are not all black lie mostly on the cat or mostly on the cup; with shuffled
 # weights, about a quarter do. Late maps no longer show what a place looks like. They say *what* is *where*.
 #
-# Above, each map is on a scale of its own. Here are sixteen early maps on one.
+# Above, each map is on a scale of its own. Here are sixteen early maps on one scale.
 
 # %% tags=["figure"]
 figure = map_grid(
@@ -311,8 +311,8 @@ show(
 )
 
 # %% [markdown]
-# **A picture of maps should always say which of the two it is.** A channel with one value everywhere is called **dead**
-# on this picture, and is crossed out: a black image would suggest that there is something dark to see.
+# **A picture of maps should always say which of the two scales it has.** A channel with one value everywhere is
+# called **dead** on this picture, and is crossed out: a black image would suggest that there is something dark to see.
 #
 # ## Every ReLU in one picture
 #
@@ -1078,15 +1078,9 @@ def channel_stats(model, layer, batches):
 
 # %% tags=["figure"]
 net = shapes_net().to(device)
-drawings, labels, boxes = draw_shapes(300, 5)
+drawings, _, _ = draw_shapes(300, 5)
 with torch.no_grad():
-    activations = {
-        name: batch.cpu()
-        for name, batch in capture(
-            net, ["features.4", "features.5", "fc"], drawings.to(device)
-        ).items()
-    }
-third = activations["features.4"]
+    third = capture(net, ["features.4"], drawings.to(device))["features.4"].cpu()
 share = (third == 0).double().mean((0, 2, 3))
 dead_on_4, rare = (
     [k for k in range(48) if third[4, k].max() == 0],

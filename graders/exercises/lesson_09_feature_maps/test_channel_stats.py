@@ -214,6 +214,13 @@ class TestChannelStats:
             """
             return {name: value.float() for name, value in described(parts_of(model, layer, batches)).items()}
 
+        def float32_share(model, layer, batches):
+            """`"zero_frac"` comes as float32: a whole number divided by another gives PyTorch's default dtype. Make the
+            counts float64 before you divide, as in `(values == 0).double().sum(1)`.
+            """
+            found = described(parts_of(model, layer, batches))
+            return found | {"zero_frac": found["zero_frac"].float()}
+
         def read_the_batches_twice(model, layer, batches):
             """`batches` may be a generator, which has no length and no index, and can be read only once. Loop over it
             directly, and collect sums and sums of squares in the same loop.

@@ -21,15 +21,16 @@ from graders import check, compare, guess, hint, progress, replay, rules, soluti
 from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
-# ## A graph of four tensors
+# ## A graph of four tensors, and two hooks
 #
 # Here is a computation that is small enough to do by hand:
 #
-# - `w` and `x` are ours: we make them and ask for gradients with `requires_grad=True`.
-# - `a = w + x` and `b = w + 1` are results.
+# - `w = 1` and `x = 2` are **leaves**: no recorded operation produced them. We make them, and ask for gradients.
+# - `a = w + x` and `b = w + 1` are results of recorded operations, **non-leaves**.
 # - `y = a * b` is the number that we differentiate.
 #
-# With `w = 1` and `x = 2` we get `a = 3`, `b = 2`, `y = 6`.
+# To see gradients on their way, we put a **tensor hook** on `a` and one on `b`, as in lesson 0: a function that PyTorch
+# calls with the gradient when it arrives at the tensor. Ours write it down.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -37,7 +38,11 @@ x = torch.tensor([2.0], requires_grad=True)
 a = w + x
 b = w + 1
 y = a * b
-print("a =", a.item(), "  b =", b.item(), "  y =", y.item())
+seen = {}
+a.register_hook(lambda grad: seen.update(a=grad.item()))
+b.register_hook(lambda grad: seen.update(b=grad.item()))
+print("a =", a.item(), "  b =", b.item(), "  y =", y.item(), "  seen:", seen)
+assert seen == {}
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.5)
@@ -66,21 +71,7 @@ show(
 )
 
 # %% [markdown]
-# A tensor that no recorded operation produced is a **leaf**: one from `torch.tensor(…)`, or a weight of a model. The
-# result of a recorded operation, which has a graph behind it, is a **non-leaf**. Every tensor knows which it is:
-
-# %%
-print("is_leaf of w and x:   ", w.is_leaf, x.is_leaf)
-print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
-assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
-assert all(weight.is_leaf for weight in torch.nn.Linear(2, 2).parameters())
-# recorded or not decides
-assert (2 * w).detach().is_leaf and (w > 0).is_leaf and (2 * w).grad_fn is not None
-
-# %% [markdown]
-# Now backward. To see the gradients on their way, we put a **tensor hook** on `a` and one on `b`, as in lesson 0: a
-# function that PyTorch calls with the gradient when it arrives at the tensor. Ours write it down. (Which of the two is
-# first is up to the backward pass, which begins with the latest results: here with `b`.)
+# The hooks have seen nothing yet: gradients flow in `backward()`.
 #
 # **Predict.** What are the gradients of `y` with respect to `w` and `x`? Do it by hand: start with `a` and `b`, and go
 # back to `w` and `x` from there. Since `y = a * b`, nudging `a` a little changes `y` by `b` times as much.
@@ -89,9 +80,6 @@ assert (2 * w).detach().is_leaf and (w > 0).is_leaf and (2 * w).grad_fn is not N
 guess("01-two-leaves", w=5, x=2)
 
 # %%
-seen = {}
-a.register_hook(lambda grad: seen.update(a=grad.item()))
-b.register_hook(lambda grad: seen.update(b=grad.item()))
 y.backward()
 print("on the way, by the hooks:", seen)
 print("w.grad:", w.grad.item(), "  x.grad:", x.grad.item())
@@ -101,6 +89,18 @@ assert seen == {"a": 2, "b": 3} and w.grad.item() == 5 and x.grad.item() == 2
 # %% [markdown] explains="01-two-leaves"
 # `x` reaches `y` by one path, through `a`, and gets what the hook on `a` saw, `b = 2`. `w` reaches `y` by two paths:
 # through `a` it gets 2, through `b` it gets `a = 3`. The gradients of the two paths are added: 5.
+
+# %% [markdown]
+# Every tensor knows whether it is a leaf. Those from `torch.tensor(…)` are, and so are the weights of a model. The result
+# of a recorded operation, which has a graph behind it, is not.
+
+# %%
+print("is_leaf of w and x:   ", w.is_leaf, x.is_leaf)
+print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
+assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
+assert all(weight.is_leaf for weight in torch.nn.Linear(2, 2).parameters())
+# recorded or not decides
+assert (2 * w).detach().is_leaf and (w > 0).is_leaf and (2 * w).grad_fn is not None
 
 # %% [markdown]
 # ## Keep it, or catch it
@@ -288,14 +288,12 @@ assert all(
 # %% [markdown]
 # ## Three rules
 #
-# Above each exercise stands its *contract*, which says what your function does. The check tries it with many inputs.
-# Three rules hold in all exercises:
+# Above each exercise stands its *contract*, which says what your function does.
 #
 # {{rules}}
 #
-# [One page](rules.md) explains them in detail; `rules()` shows it, too.
-#
-# Read the contract, replace the last line of the cell below it, and run that cell, then the check.
+# [One page](rules.md), or `rules()`, explains them. Read the contract, replace the last line of the cell below it, and
+# run that cell, then the check.
 
 
 # %% exercise="01-branch-grads"

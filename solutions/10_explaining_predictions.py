@@ -43,7 +43,7 @@ torch.backends.cudnn.allow_tf32 = False
 print("device:", device)
 
 # %% [markdown]
-# We explain the net of lesson 9, which tells circles, squares and triangles apart. Its weights come with this course.
+# We explain the net of lesson 0, which tells circles, squares and triangles apart. Its weights come with this course.
 # And we know what no photo tells us: where the shape is. Each drawing comes with a **box** (x0, y0, x1, y1) around its
 # shape, in pixels. x counts columns, y counts rows, and x1 and y1 are the first that no longer belong to the box.
 

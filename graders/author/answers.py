@@ -6,7 +6,7 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
     WRONG = [
         Wrong(
             "what is wrong with it",
-            violates="nothing that happens later changes them",     # a quote from the contract, or "rule 3"
+            violates="nothing that happens later changes them",     # a quote from the contract or the rules
             check="test_the_entries_are_copies",                    # the check that refuses it, or "raised"
             mistake="stored-alias",                                 # the mistake it is recognised as; optional
             source="...",                               # or `changed(RIGHT[0], ("old text", "new text"))`
@@ -31,12 +31,11 @@ from graders.author.places import exercise_files
 from graders.core import course
 from graders.core.exercise import Exercise, check_sentence
 from graders.core.results import ExerciseResult, Status
-from graders.core.rules import RULES
+from graders.core.rules import brief_rules
 from graders.core.source import SourceError, exercise_cells
 
 RAISED = "raised"
 """Stands in place of a check for a wrong answer that raises."""
-_RULE = re.compile(r"rule (\d)(?:: (.+))?")
 
 
 @dataclass(frozen=True)
@@ -152,16 +151,13 @@ def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
             there = ", ".join(check.name for check in exercise.checks)
             yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there: {there}"
         if answer.violates is not None and not _is_in_contract(answer.violates, contract):
-            yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or a rule"
+            yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or the rules"
 
 
 def _is_in_contract(quote: str, contract: str) -> bool:
-    """Whether a quote is in the contract, or names a rule (and, after a colon, quotes it)."""
+    """Whether a quote is in the contract, or in what each lesson says of all exercises."""
     quote = " ".join(quote.split())
-    if (match := _RULE.fullmatch(quote)) is None:
-        return quote in contract
-    found = [rule for rule in RULES if rule.number == int(match[1])]
-    return bool(found) and (match[2] is None or match[2] in f"{found[0].title} {found[0].text}")
+    return quote in contract or quote in " ".join(brief_rules().split())
 
 
 def imports_of(source: str) -> str:

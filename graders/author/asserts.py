@@ -9,7 +9,7 @@ from graders.core.source import SourceError
 
 
 def without_asserts(source: str) -> str:
-    """A cell's code without its asserts, and without each `if` or `for` that contains nothing else.
+    """A cell's code without its asserts, the comments right above them, and each `if` or `for` that holds nothing else.
 
     The result may be empty. Raises `SourceError` when the body of another statement would be left empty, when an assert
     shares a line with another statement, and when the cell is not valid Python.
@@ -26,6 +26,8 @@ def without_asserts(source: str) -> str:
         text = "\n".join(source.split("\n")[start:stop])
         if (text.strip() and not text.lstrip().startswith(("assert", "if", "for"))) or ";" in _code_after(source, node):
             raise SourceError(f"{text.strip()!r}: give the assert a line of its own")
+        while start and source.split("\n")[start - 1].lstrip().startswith("#"):
+            start -= 1  # a comment right above an assert is about it
         lines[start:stop] = [None] * (stop - start)
     return _close_gaps(lines)
 

@@ -18,26 +18,21 @@ from graders.core.exercise import Exercise
 from graders.core.source import SourceError, make_stub, prediction_keys, without_solution_marks
 from graders.core.text import format_points
 
-INSTALL_CELL = """\
-# Says what to do where the course is not installed; where it is, this does nothing.
-import importlib.util
-import sys
-
-if importlib.util.find_spec("graders") is None:
-    print("The course is not installed for this Python. Clone its repository, and run this in the clone:")
-    print(f'    {sys.executable} -m pip install ".[lab]"')
-    print("Then restart the kernel, and begin here again.")"""
+INSTALL_CELL = 'import graders  # fails? Clone the course, %pip install "/path/of/clone[lab]", restart'
 """The first code cell of every lesson, because a notebook may be opened where nothing is installed.
 
-It installs nothing by name: as long as the course is in no package index, anybody could register its name there.
+Where the course is missing, Python's message shows this line. `%pip` installs for the kernel's own Python. Nothing is
+installed by name: as long as the course is in no package index, anybody could register its name there.
 """
 
 RULES_PLACEHOLDER = "{{rules}}"
-"""Replaced in lesson 1 by the three rules."""
+"""Replaced in lesson 1 by the three rules, before its first exercise."""
 MAP_PLACEHOLDER = "{{map}}"
 """Replaced in lesson 0 by the map of the course."""
 RULES_LINK = f"*The [rules of all exercises]({rules.RULES_FILE_NAME}) hold, too.*"
 """Follows the contract of each exercise that has `follows_rules`."""
+THREE_RULES = f"<details><summary>The three rules of all exercises</summary>\n\n{rules.brief_rules()}\n\n</details>"
+"""Stands there, too, at the first exercise of a lesson that does not say them itself."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -62,6 +57,7 @@ def notebook_from_source(
     """
     file = f"solutions/{lesson}.py"
     left = {exercise.key: exercise for exercise in exercises}
+    said = RULES_PLACEHOLDER in source
     cells: list[NotebookNode] = []
     given = source_cells(source)
     try:
@@ -73,7 +69,11 @@ def notebook_from_source(
             if key is None:
                 cells.append(_plain_cell(cell, solved=solved))
             elif key in left:
-                cells += _exercise_cells(left.pop(key), cell.source, solved)
+                exercise = left.pop(key)
+                cells += _exercise_cells(exercise, cell.source, solved)
+                if exercise.follows_rules and not said:
+                    cells[-3].source += f"\n\n{THREE_RULES}"
+                    said = True
             else:
                 raise SourceError(f"a cell names the exercise {key!r}, which graders/exercises/lesson_{lesson} lacks")
         first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))

@@ -109,7 +109,7 @@ def @NAME@(@ARGUMENTS@):
 WRONG = [
     Wrong(
         "changes what it was given",
-        violates="rule 2",
+        violates="Leave what you were given as you found it",
         check="test_everything_else_is_as_it_was",
         source="""
 def @NAME@(@ARGUMENTS@):

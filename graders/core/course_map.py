@@ -39,7 +39,7 @@ LESSON_SUMMARIES = {
     "07": LessonSummary(150, "What are `grad_input` and `grad_output`? · where do my gradients vanish?"),
     "08": LessonSummary(150, "In which order do hooks run? · how long does each layer take in `backward()`?"),
     "09": LessonSummary(
-        170, "How to show the feature maps of a CNN · statistics of activations over a data set, or over training"
+        155, "How to show the feature maps of a CNN · statistics of activations over a data set, or over training"
     ),
     "10": LessonSummary(180, "Saliency maps, guided backprop, Grad-CAM · can I trust such a picture?"),
     "11": LessonSummary(120, "Why does memory grow? · how to remove all hooks · which layer made the first NaN?"),

@@ -50,8 +50,8 @@ RULES = (
     ),
     Rule(
         5,
-        "Every backward pass is one.",
-        "`backward()`, `torch.autograd.grad`, `backward(create_graph=True)` (then gradients can be differentiated "
+        "Every backward pass counts.",
+        "`backward()`, `torch.autograd.grad`, a pass with `create_graph=True` (then gradients can be differentiated "
         "again, and a new gradient needs a graph), and a pass that goes well after one that an exception has stopped.",
     ),
     Rule(
@@ -63,10 +63,10 @@ RULES = (
     Rule(
         7,
         'What "run the model" means (from lesson 5 on).',
-        "Call `model(x)` exactly once, to its end, with each part in its own mode. It computes the same as without "
-        "you. Where no gradient is asked for, you may switch grad mode off, and your caller may have done so. A part "
-        "with two names has the one that `model.named_modules()` gives. What it returned is the value as it left the "
-        "layer, even when an in-place ReLU behind it overwrites that.",
+        "`model(x)` is called as often as the contract says, to its end, with each part in its own mode. It computes "
+        "the same as without you. Where no gradient is asked for, you may switch grad mode off, and your caller may "
+        "have done so. A part with two names has the one that `model.named_modules()` gives. What it returned is the "
+        "value as it left the layer, even when an in-place ReLU behind it overwrites that.",
     ),
     Rule(
         8,
@@ -79,17 +79,22 @@ RULES = (
 )
 
 
+INPUTS = (
+    "A check calls your function with tensors of any shape and layout, in `float32` and `float64`, as often as it "
+    "likes, even from inside another call."
+)
+"""What every exercise takes, before the three rules."""
 BRIEF = (
     Rule(
         1,
         "Leave what you were given as you found it:",
-        "values, `.grad`, modes, lists, PyTorch's settings. Return copies without a graph. Contracts can say "
-        "otherwise.",
+        "values, `.grad`, modes, lists, PyTorch's settings, and what a model computes. Return copies without a graph. "
+        "Contracts can say otherwise.",
     ),
     Rule(
         2,
-        "Take your own hooks off, and leave everyone else's on.",
-        "Some contracts ask for a hook that stays.",
+        "Take your own hooks off, and leave everyone else's on:",
+        "what they change counts. Some contracts ask for a hook that stays; its handle removes that hook alone.",
     ),
     Rule(
         3,
@@ -97,20 +102,22 @@ BRIEF = (
         "When something that you call raises, your caller gets the exception, and the first two rules still hold.",
     ),
 )
-"""The rules as lesson 1 gives them before its first exercise. With the contract, they are all that a check asks for."""
+"""The rules as each lesson gives them at its first exercise. With the contract, they are all that a check asks for."""
 RULES_FILE_NAME = "rules.md"
 """The page that explains them, a file next to the lessons."""
 INTRODUCTION = """\
-A check tests what the contract of its exercise says, and the three rules of lesson 1. These eight points explain
-them, for a day when a check puzzles you. Where a contract says otherwise, the contract counts."""
+A check tests what the contract of its exercise says, and the three rules that stand below the first contract of each
+lesson. These eight points explain them, for a day when a check puzzles you. Where a contract says otherwise, the
+contract counts."""
 
 UNBREAKABLE_SPACE = "\0"
 """Stands for a space at which a line must not be broken."""
 
 
 def brief_rules() -> str:
-    """The three rules of lesson 1 as a Markdown list. The numbers are those of the points that explain them."""
-    return "\n".join(_rule_item(rule, "-") for rule in BRIEF)
+    """What every exercise takes, and the three rules, as Markdown."""
+    items = "\n".join(_rule_item(rule, "-") for rule in BRIEF)
+    return f"{textwrap.fill(f'{INPUTS} Three rules hold in all exercises:', 118)}\n\n{items}"
 
 
 def rules_page() -> str:

@@ -14,6 +14,7 @@ from graders.core.source import SourceError
         ("x = 1\nassert x == 1\n\ny = 2", "x = 1\n\ny = 2"),
         ("x = 1\n\nassert x == 1, (\n    'why'\n)\n\ny = 2", "x = 1\n\ny = 2"),
         ("assert True", ""),
+        ("print(x)\n# x is\n# a number\nassert x == 1\n# here\ny = 2", "print(x)\n# here\ny = 2"),
         ("print('assert nothing')", "print('assert nothing')"),
         ("with f():\n    x = 1\n    assert x\n    print(x)", "with f():\n    x = 1\n    print(x)"),
         (

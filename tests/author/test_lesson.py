@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from graders.author.lesson import INSTALL_CELL, RULES_LINK, notebook_from_source
+from graders.author.lesson import INSTALL_CELL, RULES_LINK, THREE_RULES, notebook_from_source
 from graders.core.source import SourceError
 from tests.sample import SCALE_SUM, WRAP
 
@@ -67,14 +67,15 @@ def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
     assert answers[:2] + answers[3:6] + answers[7:] == stubs[:2] + stubs[3:6] + stubs[7:]
 
 
-def test_the_first_code_cell_says_what_to_do_where_the_course_is_missing_and_only_then(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_first_code_cell_is_a_line_that_says_what_to_do_where_the_course_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert "\n" not in INSTALL_CELL
+    assert len(INSTALL_CELL) <= 88
     exec(INSTALL_CELL, {})  # plain Python: no magic that could fetch something
-    assert capsys.readouterr().out == ""
     monkeypatch.setitem(sys.modules, "graders", None)  # Python's way to say that there is no such package
-    exec(INSTALL_CELL, {})
-    assert f'\n    {sys.executable} -m pip install ".[lab]"\n' in capsys.readouterr().out
+    with pytest.raises(ModuleNotFoundError, match="graders"):
+        exec(INSTALL_CELL, {})
 
 
 def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
@@ -82,9 +83,14 @@ def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
     assert texts == [
         "# A small lesson",
         "### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n*15 min · medium · core path*\n\n"
-        + f"{SCALE_SUM.contract}\n\n{RULES_LINK}",
+        + f"{SCALE_SUM.contract}\n\n{RULES_LINK}\n\n{THREE_RULES}",
         f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}\n\n{RULES_LINK}",
     ]
+
+
+def test_a_lesson_that_says_the_three_rules_in_its_text_does_not_repeat_them() -> None:
+    texts = [cell.source for cell in built(SOURCE.replace("A small lesson", "{{rules}}")).cells]
+    assert [text.count("**Let errors through.**") for text in texts if "errors" in text] == [1]
 
 
 def test_the_notebook_is_valid_and_says_where_it_comes_from() -> None:

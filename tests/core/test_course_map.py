@@ -34,7 +34,7 @@ def test_what_people_search_for_leads_to_a_lesson() -> None:
 
 def test_the_shorter_courses_name_their_lessons_and_how_long_they_take() -> None:
     assert "- **Core path**: 31 exercises, and the text of all lessons (about 20 h)" in as_markdown()
-    assert "- **Only features**: lessons 5 and 9 (5½ h)" in as_markdown()
+    assert "- **Only features**: lessons 5 and 9 (5 h)" in as_markdown()
     assert "- **Only debugging**: lessons 1, 2, 11 and 13 (8½ h)" in as_markdown()
     assert {number for numbers in SHORT_COURSES.values() for number in numbers} <= set(LESSON_SUMMARIES)
 
@@ -52,8 +52,8 @@ def test_lessons_that_are_not_there_are_left_out_and_so_is_one_that_is_not_on_it
     assert text.splitlines()[2:] == [
         *(row for row in ROWS if row[3 : row.index(".")] in ("0", "5", "9")),
         "",
-        "- **Only features**: lessons 5 and 9 (5½ h)",
-        "- **Everything**, in the order of the table (5½ h)",
+        "- **Only features**: lessons 5 and 9 (5 h)",
+        "- **Everything**, in the order of the table (5 h)",
     ]
 
 

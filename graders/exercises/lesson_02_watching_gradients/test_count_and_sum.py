@@ -55,7 +55,8 @@ class TestCountAndSum:
 
     **Fine print.** `t` requires grad, and may be a leaf or not. The hook stays for good. `"n"` is an `int`; the sum has
     no graph, and nothing outside your hook changes it. A gradient of zeros counts, too. Each call makes a dict of its
-    own, even for the same tensor. The gradients that flow through `t` stay as they are.
+    own, even for the same tensor. The gradients that flow through `t` stay as they are. Every pass counts, even
+    `torch.autograd.grad`, and one with `create_graph=True`.
     """
 
     def reference(t):

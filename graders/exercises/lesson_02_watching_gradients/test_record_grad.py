@@ -56,7 +56,8 @@ class TestRecordGrad:
 
     **Fine print.** `t` requires grad, and may be a leaf or not. If there were hooks on `t` before, an entry is the
     gradient as they left it. A gradient of zeros is a gradient, too. The gradients that flow through `t` stay as they
-    are, and so do the entries that `store` already has.
+    are, and so do the entries that `store` already has. Every pass counts, even `torch.autograd.grad`, and one with
+    `create_graph=True`.
     """
 
     def reference(t, store):

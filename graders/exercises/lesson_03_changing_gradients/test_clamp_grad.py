@@ -51,7 +51,8 @@ class TestClampGrad:
 
     **Fine print.** `t` requires grad; it may be a leaf, whose `.grad` then adds up the clamped gradients, or a tensor
     in the middle of a computation. If `t` is used several times in a pass, the sum of the gradients from all uses is
-    clamped, once. `lo < hi` holds; both are numbers that the dtype of `t` can hold.
+    clamped, once. `lo < hi` holds; both are numbers that the dtype of `t` can hold. A pass may also be
+    `torch.autograd.grad`; with `create_graph=True` the new gradient keeps its graph.
     """
 
     def reference(t, lo, hi):

@@ -52,7 +52,8 @@ class TestFreezeRows:
             [0., 0.]])
 
     **Fine print.** `p` requires grad and has one or more dimensions. `rows` holds one or more indexes, none of them
-    negative; an index may be in it twice.
+    negative; an index may be in it twice. A pass may also be `torch.autograd.grad`; with `create_graph=True` the new
+    gradient keeps its graph.
     """
 
     def reference(p, rows):

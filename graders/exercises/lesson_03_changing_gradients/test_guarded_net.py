@@ -57,10 +57,10 @@ class TestGuardedNet:
     (tensor([[1.0000, 0.5000]]), tensor([[1., 2.]]), tensor([0.]))
 
     **Fine print.** `body` returns a new tensor of shape `[batch, ...]`; `fc` has a bias that requires grad and keeps
-    doing so. Call both once in `forward`, so that their hooks run. It works after `net.double()`, with several forward
-    passes before a backward pass, with frozen parameters in `body`, under `torch.no_grad()`, and when nothing before
-    `fc` requires grad. Your hooks may stay for good, but their number does not grow from one forward pass to the next,
-    and they write into no gradient.
+    doing so. Call both once in `forward`. It works after `net.double()`, with several forward passes before a backward
+    pass, with frozen parameters in `body`, under `torch.no_grad()`, and when nothing before `fc` requires grad. Your
+    hooks may stay for good, but their number does not grow from pass to pass, and they write into no gradient. With
+    `create_graph=True` the new gradient keeps its graph.
     """
 
     def reference(body, fc, lo, hi):

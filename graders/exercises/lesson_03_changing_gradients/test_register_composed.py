@@ -54,7 +54,7 @@ class TestRegisterComposed:
     **Fine print.** `t` requires grad and may be a leaf or not. `fs` holds one or more functions, each from a tensor to
     a new tensor of the same shape and dtype; a function may be in it twice. Each entry is called once for each pass,
     and never before the first. Hooks that are already on `t` come before yours, later ones after. The list that you
-    return holds one or more handles.
+    return holds one or more handles. With `create_graph=True` the new gradient keeps its graph.
     """
 
     def reference(t, fs):

@@ -59,7 +59,7 @@ class TestClipGlobalNormInBackward:
     **Fine print.** `params` is a list of different parameters, and none is in two lists at a time. Every `backward()`
     reaches all of them, in an order that can differ, and no exception stops it. Gradients accumulate as usual: a second
     pass adds to what the first pass left, and the sum is clipped. The caller may set `.grad` to `None` between passes.
-    `torch.autograd.grad` clips nothing. The caller removes all handles or none.
+    `torch.autograd.grad` clips nothing. A pass may have `create_graph=True`. The caller removes all handles or none.
     """
 
     def reference(params, c):

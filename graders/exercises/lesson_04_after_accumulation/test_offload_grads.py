@@ -56,8 +56,8 @@ class TestOffloadGrads:
 
     **Fine print.** `params` is a list of different parameters without a `.grad`, and none is in two lists at a time.
     The key is the parameter itself; before its first pass it may be missing, or its sum may be zeros. A pass may reach
-    only some of the parameters. `torch.autograd.grad` is not counted. A sum may have a graph. Once the caller has
-    called `remove()` on all handles, `backward()` stores `.grad` again, and the sums stay as they are.
+    only some of them. `torch.autograd.grad` is not counted. With `create_graph=True` a sum may have a graph. Once the
+    caller has called `remove()` on all handles, `backward()` stores `.grad` again, and the sums stay as they are.
     """
 
     def reference(params):

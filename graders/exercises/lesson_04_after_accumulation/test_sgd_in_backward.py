@@ -57,8 +57,8 @@ class TestSgdInBackward:
 
     **Fine print.** All parameters of `model` count, at any depth. Each requires grad and has no `.grad` yet. One that
     is used in several places takes one step in each pass, with the sum of its gradients. `torch.autograd.grad` changes
-    nothing. Your function is called once for each model. Once the caller has called `remove()` on all handles,
-    `backward()` takes no step and stores `.grad` again.
+    nothing. A pass may have `create_graph=True`. Your function is called once for each model. Once the caller has
+    called `remove()` on all handles, `backward()` takes no step and stores `.grad` again.
     """
 
     def reference(model, lr):

@@ -53,8 +53,8 @@ def capture(model, name, x, **how):
     ),
 )
 class TestCaptureCalls:
-    """Write `capture_calls(model, name, x)`: run the model on `x` and return a list with the output of every call of
-    the module `name` in this run, in the order of the calls, as copies without a graph.
+    """Write `capture_calls(model, name, x)`: run the model once on `x` and return a list with the output of every call
+    of the module `name` in this run, in the order of the calls, as copies without a graph.
 
     **Example.**
 

@@ -63,7 +63,7 @@ def shapes(model, x, names=leaves, which=-1, shape=shape, **how):
     ),
 )
 class TestLeafShapes:
-    """Write `leaf_shapes(model, x)`: run the model on `x` and return a dict. For every module in
+    """Write `leaf_shapes(model, x)`: run the model once on `x` and return a dict. For every module in
     `model.named_modules()` that has no children and is called, it maps the name to the shape of its output, a tuple of
     ints, in the order of first calls.
 

@@ -48,9 +48,9 @@ def save(model, name, x, path, which=0, **how):
     ),
 )
 class TestSaveActivation:
-    """Write `save_activation(model, name, x, path)`: run the model on `x`, write a copy of the output of the *first*
-    call of its submodule `name` to the file `path` with `torch.save`, and return the shape of that output as a tuple of
-    ints.
+    """Write `save_activation(model, name, x, path)`: run the model once on `x`, write a copy of the output of the
+    *first* call of its submodule `name` to the file `path` with `torch.save`, and return the shape of that output as a
+    tuple of ints.
 
     **Example.** Afterwards, `torch.load` gives `tensor([[0., 2.]])`.
 

@@ -68,9 +68,9 @@ class TestAblateChannels:
     tensor([[3.]])
 
     **Fine print.** `channels` is a list of indices 0, 1, ...; it may be empty, or hold an index twice. `name` may be
-    nested (`"block.0"`), or `""`, the model itself. In a run the submodule is called once, with any arguments; its
-    output is a floating tensor of two or more dimensions. The listed channels become 0 whatever they were, even `inf`;
-    all other entries stay, even `nan`. The model returns one tensor.
+    nested (`"block.0"`), or `""`, the model itself. The model runs once and calls the submodule once, with any
+    arguments; its output is a floating tensor of two or more dimensions. The listed channels become 0 whatever they
+    were, even `inf`; all other entries stay, even `nan`. The model returns one tensor.
     """
 
     reference = ablate

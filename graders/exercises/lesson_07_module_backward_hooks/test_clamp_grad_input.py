@@ -60,10 +60,11 @@ class TestClampGradInput:
     >>> x.grad, module.weight.grad
     (tensor([[2.]]), tensor([[3.]]))
 
-    **Fine print.** `c` is greater than 0. Only what this module sends is clamped, not what comes to an input tensor
-    from elsewhere. Full backward hooks that `module` already has come first: what they return is clamped. Inputs may be
-    numbers or need no gradient; one that is passed by keyword is left alone. The output is a tensor or a tuple of
-    tensors, and nothing works in place on it or on the inputs. `handle.remove()` applies to later calls of `module`.
+    **Fine print.** `c` is greater than 0. Only what this module sends is clamped, not what an input gets from
+    elsewhere. Full backward hooks that `module` already has come first: what they return is clamped. Inputs may be
+    numbers or need no gradient; one passed by keyword is left alone. With `create_graph=True` gradients keep their
+    graph. The output is a tensor or a tuple of tensors; nothing works in place on it or the inputs. `handle.remove()`
+    applies to later calls of `module`.
     """
 
     def reference(module, c):

@@ -57,7 +57,8 @@ class TestScaleBackward:
     **Fine print.** The modules inside count as parts of `module`, and none of their parameters is used elsewhere. Two
     calls of `scale_backward` multiply; where `s` is 0, zeros arrive. The values of the forward pass stay. The module
     returns a tensor or a tuple of tensors, none computed from another, and nothing works in place on them; the loss may
-    leave some unused. The inputs may need no gradient. `handle.remove()` applies to later calls of `module`.
+    leave some unused. The inputs may need no gradient. With `create_graph=True` gradients keep their graph.
+    `handle.remove()` applies to later calls of `module`.
     """
 
     def reference(module, s):

@@ -64,8 +64,8 @@ def described(parts, correction=0):
     ),
 )
 class TestChannelStats:
-    """Write `channel_stats(model, layer, batches)`: run `model(batch)` for each batch, without gradients, and return
-    `"mean"`, `"var"` and `"zero_frac"` of the outputs of `layer`, tensors [C] of dtype float64 in a dict. Each
+    """Write `channel_stats(model, layer, batches)`: run `model(batch)` once for each batch, without gradients, and
+    return `"mean"`, `"var"` and `"zero_frac"` of the outputs of `layer`, tensors [C] of dtype float64 in a dict. Each
     describes all values of a channel.
 
     **Example.** The batches differ in size.
@@ -213,6 +213,13 @@ class TestChannelStats:
             hook, and what you compute from it is float64, too.
             """
             return {name: value.float() for name, value in described(parts_of(model, layer, batches)).items()}
+
+        def float32_share(model, layer, batches):
+            """`"zero_frac"` comes as float32: a whole number divided by another gives PyTorch's default dtype. Make the
+            counts float64 before you divide, as in `(values == 0).double().sum(1)`.
+            """
+            found = described(parts_of(model, layer, batches))
+            return found | {"zero_frac": found["zero_frac"].float()}
 
         def read_the_batches_twice(model, layer, batches):
             """`batches` may be a generator, which has no length and no index, and can be read only once. Loop over it

@@ -62,8 +62,8 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
     ),
 )
 class TestConvMaps:
-    """Write `conv_maps(model, x)`: run the model on `x` and return a dict that maps the name of every `nn.Conv2d` in it
-    to a copy of what this convolution returned. The keys are in the order in which the convolutions ran.
+    """Write `conv_maps(model, x)`: run the model once on `x` and return a dict that maps the name of every `nn.Conv2d`
+    in it to a copy of what this convolution returned. The keys are in the order in which the convolutions ran.
 
     **Example.**
 
@@ -74,8 +74,8 @@ class TestConvMaps:
 
     **Fine print.** Subclasses of `nn.Conv2d` count. Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`,
     do not, and neither do modules that the model calls although they are not part of it (from a plain list, say). If
-    the model itself is an `nn.Conv2d`, its name is `""`. Each `nn.Conv2d` is called once. Other people's hooks on a
-    convolution only watch.
+    the model itself is an `nn.Conv2d`, its name is `""`; one with two names has that of `model.named_modules()`. Each
+    `nn.Conv2d` is called once. Other people's hooks on a convolution only watch.
     """
 
     reference = maps

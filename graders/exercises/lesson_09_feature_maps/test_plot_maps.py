@@ -51,15 +51,13 @@ def drawn(figure, axes, fm, shared, all_off=True, cmap="gray", title=str, low=le
 @exercise(
     "09-plot-maps",
     points=2,
-    minutes=20,
-    difficulty=2,
+    minutes=10,
+    difficulty=1,
     core=True,
     title="A figure of all maps",
     hints=(
-        "`matplotlib.figure.Figure()` makes a figure that pyplot knows nothing about, so there is nothing to close. "
-        "With `plt.subplots`, call `plt.close(figure)` before you return it.",
-        "`figure.subplots(rows, columns, squeeze=False)` gives a two-dimensional array of axes even for one map. "
-        "`axes.flat` runs through it row by row. Switch all of them off, even those that stay empty.",
+        "`zip(range(len(fm)), places)` goes through the channels and their places together, and leaves the places "
+        "that stay empty alone.",
         "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
         "of the channel.",
     ),

@@ -91,8 +91,8 @@ def blamed(model, x, **how):
     planted=PLANTED,
 )
 class TestFirstNonfinite:
-    """Write `first_nonfinite(model, x)`: run the model on `x`, and find the first call of a leaf whose output has a NaN
-    or an infinite entry while all its tensor inputs are finite. Return the name of that leaf, or `None`.
+    """Write `first_nonfinite(model, x)`: run the model once on `x`, and find the first call of a leaf whose output has
+    a NaN or an infinite entry while all its tensor inputs are finite. Return the name of that leaf, or `None`.
 
     **Example.** The log of 0 is minus infinity.
 

@@ -54,8 +54,8 @@ def by_class(modules):
     ),
 )
 class TestCountCallsByType:
-    """Write `count_calls_by_type(model, x)`: run the model, and return a dict that says for each class name how many
-    times modules of this class were called.
+    """Write `count_calls_by_type(model, x)`: run the model once, and return a dict that says for each class name how
+    many times modules of this class were called.
 
     **Example.**
 

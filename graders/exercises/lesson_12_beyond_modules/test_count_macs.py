@@ -68,9 +68,9 @@ def added_up(model, x, work=dots):
     ),
 )
 class TestCountMacs:
-    """Write `count_macs(model, x)`: run the model, and return, as an `int`, how many multiply-adds (MACs) all calls of
-    the `nn.Conv2d` and `nn.Linear` modules in `model.modules()` make together, for the whole batch. A dot product of
-    length n has n MACs.
+    """Write `count_macs(model, x)`: run the model once, and return, as an `int`, how many multiply-adds (MACs) all
+    calls of the `nn.Conv2d` and `nn.Linear` modules in `model.modules()` make together, for the whole batch. A dot
+    product of length n has n MACs.
 
     **Example.**
 

@@ -75,9 +75,9 @@ def dead(found, join=lambda calls: torch.stack(calls).any(0)):
     planted=SILENT,
 )
 class TestDeadChannels:
-    """Write `dead_channels(model, batches)`. Run the model on each tensor in the list `batches`. Return a dict: for
-    each `nn.ReLU` with dead channels, its name and an ascending list of them. A channel is **dead** when it is exactly
-    0 in every call, for every batch.
+    """Write `dead_channels(model, batches)`. Run the model once on each tensor in the list `batches`. Return a dict:
+    for each `nn.ReLU` with dead channels, its name and an ascending list of them. A channel is **dead** when it is
+    exactly 0 in every call, for every batch.
 
     **Example.**
 
@@ -86,9 +86,9 @@ class TestDeadChannels:
     {'0': [0, 2]}
 
     **Fine print.** Channels run along dimension 1 of the output, which has 2 to 5 dimensions; other sizes may differ
-    from call to call. They are `int`s. Subclasses of `nn.ReLU` count, but nothing else that computes the same. A ReLU
-    may be called several times in one run, or never: then it is not in the dict. The model may be a ReLU itself. What
-    leaves a ReLU is never negative.
+    from call to call. They are `int`s. Names are those of `model.named_modules()`. Subclasses of `nn.ReLU` count, but
+    nothing else that computes the same. A ReLU may be called several times in one run, or never: then it is not in the
+    dict. The model may be a ReLU itself. What leaves a ReLU is never negative.
     """
 
     def reference(model, batches):

@@ -84,9 +84,9 @@ def report(calls, size=rms):
     planted=SIGNALS,
 )
 class TestSignalReport:
-    """Write `signal_report(model, loss_fn, x)`. Compute `loss_fn(model(x))` and its gradients. Return a list with a
-    tuple `(name, output, gradient)` for each call of a leaf (a module without children), in the order of the calls: the
-    RMS of what it returned, and of the gradient there, as `float`s.
+    """Write `signal_report(model, loss_fn, x)`. Compute `loss_fn(model(x))` once, and its gradients. Return a list with
+    a tuple `(name, output, gradient)` for each call of a leaf (a module without children), in the order of the calls:
+    the RMS of what it returned, and of the gradient there, as `float`s.
 
     **Example.** The output of the layer is 2 and 14, and the root of (4 + 196) / 2 is 10.
 

@@ -45,8 +45,8 @@ from graders.scenes.stories import inspected_passes as passes
     planted=WITHOUT,
 )
 class TestWhyNoGradient:
-    """Write `why_no_gradient(model, loss_fn, x)`. Run `loss_fn(model(x))` and one backward pass. Return a dict: the
-    name of each parameter that gets no gradient, or one whose entries are all 0, and why: the first of `"frozen"`,
+    """Write `why_no_gradient(model, loss_fn, x)`. Run `loss_fn(model(x))` once, and one backward pass. Return a dict:
+    the name of each parameter that gets no gradient, or one whose entries are all 0, and why: the first of `"frozen"`,
     `"zero"`, `"never called"` and `"cut"` that is true.
 
     **Example.**

@@ -62,7 +62,7 @@ def chain_grads(fns, x):
 WRONG = [
     Wrong(
         "one list for all calls",
-        violates="rule 1: or on several at the same time",
+        violates="as often as it likes",
         check="test_another_call_starts_afresh",
         source="""
 steps = []
@@ -80,7 +80,7 @@ def chain_grads(fns, x):
     ),
     Wrong(
         "swallows errors of one kind",
-        violates="rule 4: When the model, the loss or `backward()` raises an exception",
+        violates="your caller gets the exception",
         check="test_an_exception_comes_through_and_nothing_is_left",
         source="""
 def chain_grads(fns, x):

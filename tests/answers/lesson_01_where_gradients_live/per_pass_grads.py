@@ -48,7 +48,7 @@ def per_pass_grads(p, losses):
 WRONG = [
     Wrong(
         "one list for all calls",
-        violates="rule 1: or on several at the same time",
+        violates="as often as it likes",
         check="test_another_call_starts_afresh",
         source="""
 import torch

@@ -87,7 +87,7 @@ def hooked(old, new):
 WRONG = [
     Wrong(
         "hooks that fired are removed, others stay",
-        violates="rule 3: none of your own hooks is left",
+        violates="Take your own hooks off",
         check="test_nothing_else_changes",
         source="""
 def grads_by_name(tensors, loss):

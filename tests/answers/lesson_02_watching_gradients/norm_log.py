@@ -73,7 +73,7 @@ def one_norm(p, loss):
 WRONG = [
     Wrong(
         "swallows errors of one kind in the backward pass",
-        violates="rule 4: When the model, the loss or `backward()` raises an exception",
+        violates="your caller gets the exception",
         check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
         source="""
 def norm_log(p, losses):

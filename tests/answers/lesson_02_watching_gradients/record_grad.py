@@ -54,7 +54,7 @@ def record_grad(t, store):
 WRONG = [
     Wrong(
         "a handle that removes the last hook",
-        violates="rule 3: it removes exactly the hook that it stands for",
+        violates="its handle removes that hook alone",
         check="test_the_handle_removes_its_hook_and_no_other",
         source="""
 class Handle:

@@ -53,7 +53,7 @@ def freeze_rows(p, rows):
 WRONG = [
     Wrong(
         "one list for all parameters",
-        violates="rule 1: on one object or on several at the same time",
+        violates="as often as it likes",
         check="test_any_tensor_and_several_at_a_time",
         source="""
 frozen = []
@@ -69,7 +69,7 @@ def freeze_rows(p, rows):
     ),
     Wrong(
         "sorts the list of the caller",
-        violates="rule 2: Lists and dicts keep their entries.",
+        violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",
         source="""
 import torch
@@ -83,7 +83,7 @@ def freeze_rows(p, rows):
     ),
     Wrong(
         "clears the hooks of others",
-        violates="rule 3: Hooks that were there before",
+        violates="leave everyone else's on",
         check="test_nothing_else_changes",
         source="""
 def freeze_rows(p, rows):

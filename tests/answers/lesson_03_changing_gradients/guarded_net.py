@@ -88,7 +88,7 @@ class GuardedNet(nn.Module):
 WRONG = [
     Wrong(
         "flattens by `view`, which takes contiguous tensors only",
-        violates="rule 1: in any layout",
+        violates="tensors of any shape and layout",
         check="raised",
         source="""
 import torch

@@ -42,7 +42,7 @@ def register_composed(t, fs):
 WRONG = [
     Wrong(
         "swallows errors of one kind",
-        violates="rule 4: When the model, the loss or `backward()` raises an exception",
+        violates="your caller gets the exception",
         check="test_an_exception_of_a_function_comes_through",
         source="""
 def register_composed(t, fs):
@@ -120,7 +120,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "all functions are global: a second call changes those of the first",
-        violates="rule 1: on one object or on several at the same time",
+        violates="as often as it likes",
         check="test_each_function_is_called_once_for_each_pass",
         source="""
 functions = []

@@ -53,7 +53,7 @@ def reverse_gradient(x, lam):
 WRONG = [
     Wrong(
         "flattens by `view(-1)`, which takes contiguous gradients only",
-        violates="rule 1: in any layout",
+        violates="tensors of any shape and layout",
         check="raised",
         source="""
 def reverse_gradient(x, lam):
@@ -80,7 +80,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "clears the hooks on `x`",
-        violates="rule 3: Hooks that were there before",
+        violates="leave everyone else's on",
         check="test_the_values_stay_and_the_gradient_is_reversed",
         source="""
 def reverse_gradient(x, lam):
@@ -94,7 +94,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "retains the gradient of `x`",
-        violates="rule 2: Tensors keep their values",
+        violates="Leave what you were given as you found it",
         check="test_x_is_left_as_it_was",
         source="""
 def reverse_gradient(x, lam):

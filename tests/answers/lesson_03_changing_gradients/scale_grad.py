@@ -57,7 +57,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "throws other hooks out",
-        violates="rule 3: Hooks that were there before",
+        violates="leave everyone else's on",
         check="test_the_gradient_is_scaled",
         source="""
 def scale_grad(t, s):
@@ -68,7 +68,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "a pre-hook of the node that accumulates, which `autograd.grad` does not run",
-        violates="rule 5: `torch.autograd.grad`",
+        violates="A pass may also be `torch.autograd.grad`",
         check="test_the_gradient_is_scaled",
         source="""
 import torch
@@ -83,7 +83,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "fills or retains `.grad`",
-        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
+        violates="Leave what you were given as you found it",
         check="test_every_pass_is_scaled_once",
         source="""
 import torch
@@ -98,7 +98,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "a handle that removes the hook that came last",
-        violates="rule 3: it removes exactly the hook that it stands for",
+        violates="its handle removes that hook alone",
         check="test_the_handle_removes_the_hook_and_no_other",
         source="""
 class Handle:
@@ -115,7 +115,7 @@ def scale_grad(t, s):
     ),
     Wrong(
         "the last hook of a tensor counts",
-        violates="rule 1: on one object or on several at the same time",
+        violates="as often as it likes",
         check="test_any_tensor_and_several_at_a_time",
         source="""
 hooked = {}

@@ -99,7 +99,7 @@ def clip_global_norm_in_backward(params, c):
 WRONG = [
     Wrong(
         "one list of handles for all calls",
-        violates="rule 3: it removes exactly the hook that it stands for",
+        violates="its handle removes that hook alone",
         check="test_the_handles_remove_the_hooks",
         source="""
 import torch
@@ -120,7 +120,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "one count for all lists",
-        violates="rule 1: on one object or on several at the same time",
+        violates="as often as it likes",
         check="test_a_second_list_is_clipped_by_itself",
         source="""
 from torch import nn
@@ -139,7 +139,7 @@ def clip_global_norm_in_backward(params, c):
     ),
     Wrong(
         "removes the hooks of others",
-        violates="rule 3: Hooks that were there before",
+        violates="leave everyone else's on",
         check="test_nothing_else_changes",
         source=changed(
             COUNTING,

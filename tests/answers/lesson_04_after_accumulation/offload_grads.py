@@ -69,7 +69,7 @@ def offload_grads(params):
 WRONG = [
     Wrong(
         "removes the hooks of others",
-        violates="rule 3: Hooks that were there before",
+        violates="leave everyone else's on",
         check="test_nothing_else_changes",
         source="""
 def offload_grads(params):
@@ -86,7 +86,7 @@ def offload_grads(params):
     ),
     Wrong(
         "notes the mode of autograd and does nothing in a pass with a graph",
-        violates="rule 5: `backward(create_graph=True)`",
+        violates="With `create_graph=True` a sum may have a graph.",
         check="test_the_sums_grow_with_every_pass",
         source="""
 import torch

@@ -78,7 +78,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "flattens by `view`",
-        violates="rule 1: in any layout",
+        violates="tensors of any shape and layout",
         check="raised",
         source="""
 def pass_and_total_norms(p):
@@ -90,7 +90,7 @@ def pass_and_total_norms(p):
     ),
     Wrong(
         "watches a tensor once, however often it is asked",
-        violates="rule 1: on one object or on several at the same time",
+        violates="as often as it likes",
         check="test_each_call_has_a_list_of_its_own",
         source="""
 watched = []

@@ -131,7 +131,7 @@ def sgd_in_backward(model, lr):
     ),
     Wrong(
         "training, so train()",
-        violates="rule 2: the mode of each part",
+        violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",
         source="""
 import torch

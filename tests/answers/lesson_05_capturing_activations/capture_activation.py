@@ -68,7 +68,7 @@ def capture_activation(model, name, x):
 WRONG = [
     Wrong(
         "one slot for all calls",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 kept = {}
@@ -81,7 +81,7 @@ def capture_activation(model, name, x):
     ),
     Wrong(
         "remembers by name",
-        violates="rule 1: on one object or on several at the same time",
+        violates="as often as it likes",
         check="test_the_output_of_the_layer_is_returned",
         source="""
 KEPT = {}

@@ -78,7 +78,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "one list for all calls, copied in the end",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             CAPTURE_CALLS,
@@ -91,7 +91,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "swallows what the model raises",
-        violates="rule 4: Errors come through.",
+        violates="your caller gets the exception",
         check="test_it_holds_when_the_model_raises",
         source=changed(CAPTURE_CALLS, ("finally:", "except Exception:\n        return []\n    finally:")),
     ),

@@ -95,7 +95,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, copied in the end",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 kept = {}

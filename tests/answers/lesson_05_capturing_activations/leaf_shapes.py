@@ -105,7 +105,7 @@ def leaf_shapes(model, x):
 WRONG = [
     Wrong(
         "runs on zeros",
-        violates="rule 7: Call `model(x)` exactly once",
+        violates="run the model once on `x`",
         check="test_the_model_runs_once_as_it_is",
         source=changed(LEAF_SHAPES, ("model(x)", "model(0 * x)")),
     ),

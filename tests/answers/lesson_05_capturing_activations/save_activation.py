@@ -103,7 +103,7 @@ def save_activation(model, name, x, path):
 WRONG = [
     Wrong(
         "hands on the copies",
-        violates="rule 7: It computes the same as without you.",
+        violates="and what a model computes",
         check="test_the_model_runs_once_as_it_is",
         source=changed(
             SAVE_ACTIVATION,

@@ -71,7 +71,7 @@ def ablate_channels(model, name, channels, x):
 WRONG = [
     Wrong(
         "keeps the channels on the function",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 def ablate_channels(model, name, channels, x):
@@ -86,7 +86,7 @@ def ablate_channels(model, name, channels, x):
     ),
     Wrong(
         "swallows a KeyError of the layers that follow",
-        violates="rule 4: Errors come through.",
+        violates="your caller gets the exception",
         check="test_an_exception_comes_through_and_nothing_is_left",
         source="""
 def ablate_channels(model, name, channels, x):

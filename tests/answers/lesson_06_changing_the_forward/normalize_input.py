@@ -66,7 +66,7 @@ def normalize_input(module, mean, std):
 WRONG = [
     Wrong(
         "in place where there is no graph",
-        violates="rule 2: Tensors keep their values",
+        violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",
         source="""
 def normalize_input(module, mean, std):
@@ -79,7 +79,7 @@ def normalize_input(module, mean, std):
     ),
     Wrong(
         "a call that raises switches it off",
-        violates="rule 5",
+        violates="in every call of `module`",
         check="test_an_exception_comes_through_and_changes_nothing",
         source="""
 class Both:

@@ -73,7 +73,7 @@ def run_first(module, hook):
     ),
     Wrong(
         "`remove()` takes what is first",
-        violates="rule 3: it removes exactly the hook",
+        violates="its handle removes that hook alone",
         check="test_each_handle_removes_its_own_hook",
         source="""
 class Handle:

@@ -88,7 +88,7 @@ WRONG = [
     ),
     Wrong(
         "with a graph",
-        violates="rule 6: A tensor that you return has no graph",
+        violates="Return copies without a graph",
         check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         mistake="graph-kept",
         source="""
@@ -104,7 +104,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "keeps the gradient on the function",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             TAUGHT,

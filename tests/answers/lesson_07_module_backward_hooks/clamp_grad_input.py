@@ -51,7 +51,7 @@ def clamp_grad_input(module, c):
 WRONG = [
     Wrong(
         "clamps inputs by keyword, too",
-        violates="one that is passed by keyword is left alone",
+        violates="one passed by keyword is left alone",
         check="test_several_inputs_and_several_outputs",
         source="""
 import torch
@@ -68,7 +68,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "cuts the graph off",
-        violates="rule 5: then gradients can be differentiated again",
+        violates="With `create_graph=True` gradients keep their graph.",
         check="test_the_gradient_keeps_its_graph",
         source="""
 def clamp_grad_input(module, c):
@@ -78,7 +78,7 @@ def clamp_grad_input(module, c):
     ),
     Wrong(
         "makes each input require grad",
-        violates="rule 2: Tensors keep their values, their `requires_grad`",
+        violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",
         source="""
 import torch

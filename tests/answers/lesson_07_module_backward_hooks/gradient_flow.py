@@ -102,7 +102,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, copied in the end",
-        violates="rule 1: when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 means = {}
@@ -125,7 +125,7 @@ def gradient_flow(model, loss_fn, x):
     ),
     Wrong(
         "swallows exceptions",
-        violates="rule 4: the caller of your function gets this exception",
+        violates="your caller gets the exception",
         check="test_an_exception_comes_through_and_nothing_is_left",
         source="""
 def gradient_flow(model, loss_fn, x):

@@ -53,7 +53,7 @@ def linear_grads(lin, x, loss_fn):
 WRONG = [
     Wrong(
         "swallows exceptions",
-        violates="rule 4: the caller of your function gets this exception",
+        violates="your caller gets the exception",
         check="test_an_exception_comes_through_and_nothing_is_left",
         source="""
 def linear_grads(lin, x, loss_fn):

@@ -88,7 +88,7 @@ def watch_module_grads(module):
     ),
     Wrong(
         "two dimensions",
-        violates="rule 1: for tensors of any shape",
+        violates="tensors of any shape and layout",
         check="raised",
         source="""
 def watch_module_grads(module):

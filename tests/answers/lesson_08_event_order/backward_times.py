@@ -81,7 +81,7 @@ def backward_times(model, x, clock):
 WRONG = [
     Wrong(
         "swallows the exception",
-        violates="rule 4: the caller of your function gets this",
+        violates="your caller gets the exception",
         check="test_all_is_in_order_when_something_raises",
         source=TIMED.replace("    finally:\n", "    except BaseException:\n        pass\n    finally:\n")
         + """
@@ -94,7 +94,7 @@ def backward_times(model, x, clock):
 WRONG += [
     Wrong(
         "keeps the times of the latest call",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             TIMED,

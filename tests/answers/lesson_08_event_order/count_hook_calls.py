@@ -113,7 +113,7 @@ WRONG = [
 WRONG += [
     Wrong(
         "keeps the counts of the latest call",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             COUNTED,

@@ -72,7 +72,7 @@ def predict_module_order():
 WRONG = [
     Wrong(
         "swallows the exception",
-        violates="rule 4: the caller of your function gets this",
+        violates="your caller gets the exception",
         check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
         source="""
 import torch

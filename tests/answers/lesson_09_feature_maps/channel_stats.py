@@ -153,7 +153,7 @@ def channel_stats(model, layer, batches):
 WRONG = [
     Wrong(
         "one store for all calls",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_counts_for_itself",
         source=changed(
             RIGHT[1],

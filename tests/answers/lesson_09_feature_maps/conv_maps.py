@@ -88,7 +88,7 @@ def conv_maps(model, x):
 WRONG = [
     Wrong(
         "one dict for all calls",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             RIGHT[0],

@@ -34,7 +34,7 @@ def top_channels(fm, k):
 WRONG = [
     Wrong(
         "remembers a tensor by its identity",
-        violates="rule 1: however often it is called",
+        violates="as often as it likes",
         check="test_results_of_several_calls_are_apart",
         source="""
 import functools

@@ -132,7 +132,7 @@ FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 WRONG = [
     Wrong(
         "the hook stays when the backward pass raises",
-        violates="rule 4: the model, the loss or `backward()`",
+        violates="your caller gets the exception",
         check=FAILED,
         source=changed(
             CAM, ("finally:", "except BaseException:"), BACKWARD, ("    return", "    handle.remove()\n    return")

@@ -206,7 +206,7 @@ WRONG = [
     ),
     Wrong(
         "ReLUs are of another class when something raises",
-        violates="rule 4: Points 2 and 3 hold then, too",
+        violates="the first two rules still hold",
         check=FAILED,
         source=OTHER_CLASS,
     ),

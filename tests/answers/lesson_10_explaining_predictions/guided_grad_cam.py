@@ -169,7 +169,7 @@ FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 WRONG = [
     Wrong(
         "an exception is taken for zeros",
-        violates="rule 4: the caller of your function gets this exception",
+        violates="your caller gets the exception",
         check=FAILED,
         source=changed(BOTH, ("    cam = heat(model, layer, x, cls)\n", SWALLOWED)),
     ),

@@ -88,7 +88,7 @@ def saliency_map(model, x, classes):
 WRONG = [
     Wrong(
         "restores the `.grad` of each parameter, but not its numbers",
-        violates="rule 2",
+        violates="Leave what you were given as you found it",
         check="test_nothing_of_the_caller_changes",
         source=RESTORED,
     ),
@@ -100,13 +100,13 @@ WRONG = [
     ),
     Wrong(
         "parameters stay frozen when something raises",
-        violates="rule 4: Points 2 and 3 hold then, too",
+        violates="the first two rules still hold",
         check=FAILED,
         source=changed(RIGHT[2], ("    logits = ", FROZEN), ("    return", THAWED)),
     ),
     Wrong(
         "an exception is taken for a map of zeros",
-        violates="rule 4: the caller of your function gets this exception",
+        violates="your caller gets the exception",
         check=FAILED,
         source=changed(RIGHT[2], ("    logits = model(x)\n", SWALLOWED)),
     ),

@@ -125,7 +125,7 @@ WRONG = [
     ),
     Wrong(
         "puts the hooks back only when all went well",
-        violates="rule 4: Points 2 and 3 hold then, too.",
+        violates="the first two rules still hold",
         check="test_it_holds_when_a_part_cannot_be_copied",
         source=changed(PUT_BACK, "    try:\n        return copy.deepcopy(model)\n    finally:", "    if True:").replace(
             "    if True:", "    copied = copy.deepcopy(model)\n    if True:"
@@ -134,7 +134,7 @@ WRONG = [
     ),
     Wrong(
         "puts back hooks of earlier calls",
-        violates="rule 3: Hooks that were there before",
+        violates="leave everyone else's on",
         check="test_the_original_stays_as_it_was",
         source="SAVED = []\n" + changed(PUT_BACK, "    saved = []\n", "    saved = SAVED\n"),
     ),

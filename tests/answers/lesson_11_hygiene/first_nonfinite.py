@@ -184,7 +184,7 @@ def first_nonfinite(model, x):
     ),
     Wrong(
         "runs twice",
-        violates="rule 7: Call `model(x)` exactly once",
+        violates="run the model once on `x`",
         check="test_the_model_runs_once_as_it_is",
         source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
     ),

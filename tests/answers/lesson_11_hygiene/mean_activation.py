@@ -94,20 +94,10 @@ def mean_activation(model, name, x):
 WRONG = [
     Wrong(
         "one list for all calls",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(MEAN, "    means = []\n", "    means.clear()\n")
         .replace("def mean_activation", "means = []\n\ndef mean_activation")
         .replace("return means[0]", "return means[-1]"),
-    ),
-    Wrong(
-        "needs a graph",
-        violates="rule 7: your caller may have done so",
-        check="raised",
-        source=changed(
-            MEAN,
-            "        means.append(output.detach().mean())",
-            "        means.append(output.detach().mean())\n        assert output.requires_grad",
-        ),
     ),
 ]

@@ -106,7 +106,7 @@ def remove_all_hooks(model):
     ),
     Wrong(
         "eval mode",
-        violates="rule 2: the mode of each part",
+        violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",
         source=changed(REMOVE, "    return count", "    model.eval()\n    return count"),
     ),

@@ -101,7 +101,7 @@ def count_calls_by_type(model, x):
 WRONG = [
     Wrong(
         "everybody's global hooks are cleared",
-        violates="rule 3: Hooks that were there before are there afterwards",
+        violates="leave everyone else's on",
         check="test_nothing_of_the_caller_changes",
         source=HOOKED.replace("handle.remove()", "nn.modules.module._global_forward_hooks.clear()"),
     ),

@@ -113,7 +113,7 @@ WRONG = [
     ),
     Wrong(
         "the set of the caller is emptied",
-        violates="rule 2: What you were given stays as it was.",
+        violates="Leave what you were given as you found it",
         check=LEAVES,
         source=HOOKED.replace("if name in node_names:", "if name in node_names:\n            node_names.discard(name)"),
     ),

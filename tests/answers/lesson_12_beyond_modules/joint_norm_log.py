@@ -68,7 +68,7 @@ def joint_norm_log(tensors):
 WRONG = [
     Wrong(
         "hooks that detach the gradient",
-        violates="rule 5: then gradients can be differentiated again",
+        violates="Leave what you were given as you found it",
         check="test_the_flow_is_unchanged",
         source="""
 from torch.autograd.graph import register_multi_grad_hook

@@ -128,7 +128,7 @@ WRONG = [
     ),
     Wrong(
         "runs each batch twice",
-        violates="rule 7: Call `model(x)` exactly once",
+        violates="Run the model once on each tensor",
         check="test_each_batch_runs_once",
         source=changed(
             RIGHT[0], ("            model(batch)\n", "            model(batch)\n            model(batch)\n")
@@ -136,7 +136,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, emptied at the beginning",
-        violates="rule 1: also when one call runs inside another",
+        violates="even from inside another call",
         check="raised",
         source=changed(
             RIGHT[0],

@@ -398,7 +398,7 @@ WRONG = [
     ),
     wrong(
         "calls an error healthy",
-        "rule 4: the caller of your function gets this exception",
+        "your caller gets the exception",
         (
             "    finally:\n        torch.set_rng_state(state)",
             "    except Exception:\n        return 'healthy', None\n    finally:\n        torch.set_rng_state(state)",

@@ -90,7 +90,7 @@ RUN = "            loss = loss_fn(model(x))\n"
 WRONG = [
     Wrong(
         "runs the model a second time",
-        violates="rule 7: Call `model(x)` exactly once",
+        violates="Compute `loss_fn(model(x))` once",
         check="test_the_model_and_the_loss_run_once",
         source=changed(RIGHT[1], (RUN, f"{RUN}            model(x)\n            rows[len(rows) // 2 :] = []\n")),
     ),

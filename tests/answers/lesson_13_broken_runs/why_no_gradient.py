@@ -125,7 +125,7 @@ def why_no_gradient(model, loss_fn, x):
 WRONG = [
     Wrong(
         "one list of calls for all",
-        violates="rule 1: when one call\n    runs inside another",
+        violates="even from inside another call",
         check="test_each_call_begins_anew",
         source=changed(
             BACKWARD,
@@ -138,7 +138,7 @@ WRONG = [
     ),
     Wrong(
         "computes the loss twice",
-        violates="Run `loss_fn(model(x))` and one backward pass.",
+        violates="Run `loss_fn(model(x))` once, and one backward pass.",
         check="test_one_pass_is_enough",
         source=changed(BACKWARD, ("if loss.requires_grad:", "if loss_fn(model(x)).requires_grad:")),
     ),

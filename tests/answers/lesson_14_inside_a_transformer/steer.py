@@ -69,7 +69,7 @@ def steer(model, layer, direction, scale, start=0):
     ),
     Wrong(
         "`remove()` ends every steering of the block",
-        violates="rule 3: it removes exactly the hook",
+        violates="its handle removes that hook alone",
         check="test_each_handle_removes_its_own_hook",
         source="""
 class Handle:

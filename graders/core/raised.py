@@ -83,14 +83,14 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
     `error` is its type, and `line` the last line of the learner that it went through, "" if it is not known.
     """
     code = line.partition(": ")[2]
-    for text, own, id, explanation in _IN_OWN_LINE:
-        if re.search(text, message) and re.search(own, code) and not re.search(_RUNS_A_MODEL, code):
+    for text, in_line, id, explanation in _IN_OWN_LINE:
+        if re.search(text, message) and re.search(in_line, code) and not re.search(_RUNS_A_MODEL, code):
             return Explanation(id, explanation)
     for text, id, explanation in BY_TEXT:
         if re.search(text, message):
             return Explanation(id, explanation)
     if "a leaf Variable that requires grad is being used in an in-place operation" in message:
-        own = re.search(r"_\(|[-+*/]=|\]\s*=", line.partition(": ")[2])
+        own = re.search(r"_\(|[-+*/]=|\]\s*=", code)
         return _STEP if own else _CUT if line else None
     if not line and re.search(r"^list\.remove\(\) takes exactly one|object has no attribute 'remove'", message):
         return Explanation("no-handle", COMMON_MESSAGES["no-handle"])

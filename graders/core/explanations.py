@@ -157,7 +157,7 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
     r"\b(around (it|another call|other calls|a call)|calls? inside)\b": Explanation(
         "one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]
     ),
-    r"\bof (a later call|a call after remove\(\))": Explanation(
+    r"\bof (a later call|a call after remove\(\))|is in the first dict": Explanation(
         "left-from-an-earlier-call",
         "A single call is right. A second one is not, or it changes what the first one returned: something outlives "
         "the call. Make lists and dicts inside your function, and keep nothing in a global, a default argument or an "

@@ -9,9 +9,11 @@ FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("ValueError", "KeyboardInt
 
 @told
 def an_error(draw: Draw, case: Any) -> Any:
-    """An interrupt, or an error that is of many kinds, so that it is swallowed by whoever swallows one of them."""
+    """An interrupt, a plain error, or one of many kinds, so that it is swallowed by whoever swallows one of them."""
     if case.failure == "KeyboardInterrupt":
         error: Any = KeyboardInterrupt("on purpose")
+    elif case.failure == "KeyError":
+        error = KeyError("on purpose")
     else:
 
         class Odd(ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, ZeroDivisionError):

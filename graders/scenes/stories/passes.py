@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.scenes.stories.failing import FAILURES, an_error
+from graders.scenes.stories.failing import an_error
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -16,7 +16,7 @@ LEAF = {
     "layout": ("contiguous", "transposed"),
     "grad": ("empty", "filled", "large"),
     "hooks": ("none", "watching", "replacing"),
-    **FAILURES,
+    "failure": ("KeyError", "KeyboardInterrupt", "ValueError"),
     "raised_in": ("forward", "backward"),
 }
 IMPOSSIBLE = (lambda rank, layout: rank < 2 and layout == "transposed",)

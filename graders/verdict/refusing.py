@@ -40,6 +40,8 @@ WIDTH = 100
 """A comment stands in its line up to this many characters, otherwise below it."""
 NUMBERS = 12
 """The most entries of a tensor that a comment shows."""
+EVENTS = 6
+"""The most entries of a list of events that a comment shows whole."""
 SECONDS = 20.0
 
 
@@ -223,9 +225,11 @@ def _with_comment(lines: list[str], said: str) -> list[str]:
 
 def _values_in_words(wanted: Any, seen: Any, why: Callable[[], Difference]) -> str:
     """What was expected and what was seen, as Python prints it; where that looks the same, what the difference is."""
-    if texts := _short_texts(wanted, seen):
+    are_events = type(wanted) is type(seen) is list and all(type(part) is str for part in (*wanted, *seen))
+    # Of many events, those around the first that differs: the rest is for the learner to find.
+    if not (are_events and max(len(wanted), len(seen)) > EVENTS) and (texts := _short_texts(wanted, seen)):
         return f"expected {texts[0]}; yours: {texts[1]}"
-    if type(wanted) is type(seen) is list and all(type(part) is str for part in (*wanted, *seen)):
+    if are_events:
         return f"expected {_timeline(wanted, seen)}; yours: {_timeline(seen, wanted)}"
     found = why()
     if found.seen or found.expected:

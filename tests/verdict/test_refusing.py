@@ -164,6 +164,10 @@ def test_of_two_timelines_it_shows_where_they_begin_to_differ() -> None:
     assert values_in_words(events, [*"abcdefghixkl"]) == (
         "expected […, 'h', 'i', >> 'j', 'k', 'l']; yours: […, 'h', 'i', >> 'x', 'k', 'l']"
     )
+    assert values_in_words(events[:7], ["x", *events[1:7]]) == (
+        "expected [>> 'a', 'b', 'c', …]; yours: [>> 'x', 'b', 'c', …]"
+    )
+    assert values_in_words(["a", "b"], ["a"]) == "expected ['a', 'b']; yours: ['a']"
     assert values_in_words(events, events[:11]) == "expected […, 'j', 'k', >> 'l']; yours: […, 'j', 'k', >> (end)]"
 
 

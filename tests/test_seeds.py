@@ -1,7 +1,7 @@
 """No right answer is refused by bad luck: solutions and all right answers on as many seeds as a stated time allows.
 
-`HOOKWORK_SEED_MINUTES` is that time; without it, a quarter of a minute: each run of CI draws other seeds. An hour on two
-cores is what a release takes.
+`HOOKWORK_SEED_MINUTES` is that time; without it, a quarter of a minute, since each run draws other seeds. An hour on
+two cores is what a release takes.
 """
 
 from __future__ import annotations

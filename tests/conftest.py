@@ -16,6 +16,8 @@ from graders.sandbox.outside.warm_process import WarmProcess
 
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+if "PYTEST_XDIST_WORKER" in os.environ:  # the threads of several processes wait for each other, and are busy meanwhile
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 LONGEST = ("test_catalogue.py", "test_planted.py", "test_containers.py", "test_disturbed.py", "test_course.py",
            "test_whole_class.py", "test_own_lesson.py", "test_slurm.py")  # fmt: skip

@@ -25,7 +25,7 @@ def NAME(*args, **kwargs):
     while frame is not None:
         todo += [frame.f_code, frame.f_globals, *frame.f_locals.values()]  # a frame that runs has no referents
         frame = frame.f_back
-    while todo and len(met) < 400_000:
+    while todo:
         thing = todo.pop()
         if type(thing) is str:
             texts.add(thing[:200])

@@ -114,8 +114,12 @@ def test_a_check_below_the_answer_says_what_is_expected(name: str) -> None:
     assert checked(CASES[name].cells) == CASES[name].checked
 
 
-@pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "fork"),
+    # Where a probe runs decides over no cell before it, so some of the cases will do for the second way.
+    [*((name, True) for name in CASES), *((name, False) for name in list(CASES)[::3])],
+    ids=lambda value: {True: "forked probes", False: "probes in the kernel"}.get(value, value),
+)
 def test_grading_says_the_same(box_modules: Path, warm: WarmProcess, name: str, fork: bool) -> None:
     assert graded(CASES[name].cells, box_modules, fork=fork, warm=warm) == CASES[name].graded
 

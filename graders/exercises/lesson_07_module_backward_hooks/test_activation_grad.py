@@ -160,7 +160,7 @@ class TestActivationGrad:
 
         def no_retain_grad(model, name, x, loss_fn, pick=lambda out: out):
             """Your result is `None`: an activation is no leaf, and its `.grad` is filled only if `retain_grad()` was
-            called on it. A hook on it is given the gradient.
+            called on it; and a detached copy gets nothing. A hook on the activation itself is given the gradient.
             """
             kept = []
             with_hook(model, name, x, loss_fn, lambda module, args, output: kept.append(pick(output))).backward()

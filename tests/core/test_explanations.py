@@ -70,8 +70,8 @@ def test_the_first_difference_is_quoted() -> None:
     found = explain_wrong_type([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
     assert found == Explanation(
         "another-type",
-        "This is not the type that was asked for: grads is a list, and expected is a tuple. `tuple(found)` makes a tuple "
-        "of it.",
+        "This is not the type that was asked for: grads is a list, and expected is a tuple. `tuple(found)` makes a "
+        "tuple of it.",
     )
     changed = explain_by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
     assert changed is not None

@@ -38,10 +38,28 @@ _OTHER_PARTS = Explanation(
     "another-number-of-parts",
     "The caller takes apart what your function returns, and it has another number of parts than was asked for.",
 )
+_UNPACKED = Explanation(
+    "unpacked-another-number",
+    "A tuple has another number of entries than your line takes out of it. `first, *others = args` takes any number.",
+)
+_IN_A_BLOCK = Explanation(
+    "children-only",
+    "There is no such key: a name with dots is that of a module inside of a block, and `named_children()` yields one "
+    "level. `model.get_submodule(name)` follows the dots.",
+)
+_WITHOUT_IT = "The caller uses `.{0}`, and what you made has no such thing: is it missing in your class, or misspelled?"
+_NO_TENSOR = (
+    "You use a {0} as if it were a tensor. `args`, `grad_input` and `grad_output` are tuples, and what a model or a "
+    "container returns may be a tuple or a dict: take the tensor out of it, or hook only what is asked for."
+)
 _NOT_CALLED = Explanation(
     "function-not-called",
     "You use a function as if it were what it returns. Call it first: `loss(p).backward()`, not `loss.backward()`.",
 )
+_OF_TENSORS = (
+    "detach|clone|shape|size|abs|mean|sum|norm|clamp|numel|reshape|view|grad|register_hook|requires_grad|mul_?"
+)
+"""Matches attributes of tensors that a list, tuple or dict has not."""
 _NONE_USED = (
     r"unsupported operand type\(s\) for (\S+?)=?:.*NoneType|'NoneType' object (?:does not support|is not subscr)()"
 )
@@ -61,18 +79,21 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _STEP if own else _CUT if line else None
     if not line and re.search(r"^list\.remove\(\) takes exactly one|object has no attribute 'remove'", message):
         return Explanation("no-handle", COMMON_MESSAGES["no-handle"])
-    if not line and re.search(r"values to unpack \(expected \d", message):
-        return _OTHER_PARTS
+    if re.search(r"values to unpack \(expected \d", message):
+        return _UNPACKED if line else _OTHER_PARTS
     used_as = re.search(r"'([\w.]+)' object has no attribute '(detach|to|grad|requires_grad)'", message)
     if not line and used_as:
         kind = "`None`" if used_as[1] == "NoneType" else f"`{used_as[1]}`"
         return Explanation(
             "not-a-tensor", f"In this line of the caller a tensor is expected, and what comes is {kind}."
         )
+    unknown = re.search(r"object has no attribute '(\w+)'", message)
+    if not line and unknown:
+        return Explanation("no-such-attribute", _WITHOUT_IT.format(unknown[1]))
     if error == "NameError" and line:
         return _NO_NAME
     if error == "KeyError" and "[" in line:
-        return _NO_KEY
+        return _IN_A_BLOCK if re.fullmatch(r"'[\w.]+\.\w+'", message) else _NO_KEY
     used = re.search(_NONE_USED, message)
     if used and line:
         return _NO_VALUE if (used[1] or "[") in line or line.endswith("…") else None
@@ -88,4 +109,6 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return None
     if f".{missing[2]}" not in line and not line.endswith("…"):  # it is not the learner who uses it
         return RETURNED if missing[1] != "NoneType" else None
+    if missing[1] in ("list", "tuple", "dict") and re.fullmatch(_OF_TENSORS, missing[2]):
+        return Explanation("container-for-a-tensor", _NO_TENSOR.format(missing[1]))
     return _NO_VALUE if missing[1] == "NoneType" else None

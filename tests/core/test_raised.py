@@ -101,6 +101,21 @@ def both_kinds_of_backward_hooks() -> None:
 PAIR: Any = (1.0, 2.0)
 
 
+def unpack() -> None:
+    (_,) = PAIR
+
+
+def pre_hook_with_keywords() -> None:
+    with LAYER.register_forward_pre_hook(lambda module, args, kwargs: args, with_kwargs=True):
+        LAYER(leaf())
+
+
+def hook_that_replaces_nothing() -> None:
+    with LAYER.register_full_backward_hook(lambda module, gi, go: [torch.ones(2)]):
+        LAYER(torch.ones(2)).sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize(
     ("program", "line", "id"),
     [
@@ -108,6 +123,15 @@ PAIR: Any = (1.0, 2.0)
         (lambda: torch.ones(2)[3], "", "index-too-large"),
         (lambda: torch.ones(2).flatten(0, -2), "", "no-such-dimension"),
         (lambda: PAIR[2], "line 4 of its cell: args[2]", "no-such-entry"),
+        (lambda: PAIR.detach(), "line 4 of its cell: found.append(out.detach())", "container-for-a-tensor"),
+        (lambda: PAIR.first(), "line 4 of its cell: out.first()", None),
+        (lambda: LAYER.clear(), "", "no-such-attribute"),
+        (lambda: {}["block.act"], "line 2 of its cell: children[name]", "children-only"),
+        (unpack, "line 2 of its cell: x, = args", "unpacked-another-number"),
+        (unpack, "", "another-number-of-parts"),
+        (pre_hook_with_keywords, "", "pre-hook-returns-both"),
+        (hook_that_replaces_nothing, "", "no-gradient-to-replace"),
+        (lambda: torch.save("path", PAIR), "", "what-to-save-first"),
         (write_into_a_tuple, "", "tuple-stays"),
         (lambda: PAIR * 2.0, "", "tuple-in-a-calculation"),
         (lambda: 1.0 - PAIR, "", "tuple-in-a-calculation"),

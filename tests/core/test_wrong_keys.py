@@ -25,7 +25,9 @@ def too_many(key: str, *expected: str) -> Difference:
         (missing("block.pair", "norm", "pair"), "half-a-name"),
         (missing("block.pair", "norm", "head"), "children-only"),
         (missing("block.pair", "block.one"), None),
-        (missing("block.pair"), None),
+        (missing("block.pair"), "nothing-recorded"),
+        (Difference(Kind.VALUE, "the result", "", "3 entries", "0"), "nothing-recorded"),
+        (Difference(Kind.VALUE, "the result", "", "0 entries", "3"), None),
         (missing("norm", "head"), None),
         (too_many("skip2", "norm", "skip"), "names-that-begin-alike"),
         (too_many("block.pair", "norm", "block"), None),
@@ -39,7 +41,9 @@ def test_which_keys_a_dict_has_tells_how_they_were_found(difference: Difference,
 
 
 def test_one_reason_has_to_explain_all_differences() -> None:
-    assert explain_keys([missing("block.pair", "norm"), missing("", "norm")]) is None
+    both = explain_keys([missing("", "norm"), missing("block.pair", "norm")])
+    assert both is not None
+    assert both.id == "children-only"
     assert explain_keys([missing("block.pair", "norm"), too_many("norm2", "norm")]) is None
 
 

@@ -147,6 +147,23 @@ BY_TEXT = (
         "however many there are, and `reshape(-1, n)` makes rows of a vector as well.",
     ),
     (
+        r"must return None or a tuple of \(new_args, new_kwargs\)",
+        "pre-hook-returns-both",
+        "With `with_kwargs=True` a pre-hook returns a tuple of two, the positional arguments and the dict of keywords: "
+        "`return args, kwargs`.",
+    ),
+    (
+        r"where no input requires gradient should always return None",
+        "no-gradient-to-replace",
+        "No input of this module requires grad, so there is no gradient to replace. A full backward hook returns "
+        "`None` then, or a tuple with `None` for each input.",
+    ),
+    (
+        r"expected 'f' to be string, path, or a file-like object",
+        "what-to-save-first",
+        "`torch.save(what, path)` gets what is saved first, and then the path.",
+    ),
+    (
         r"(tuple|list) index out of range|index -?\d+ is out of range",
         "no-such-entry",
         "A tuple or list is shorter than your line counts on. `args` has only what is passed by position, which may be "

@@ -67,7 +67,7 @@ BY_KIND: Mapping[Kind, Explanation] = {
     Kind.PRECISION: Explanation(
         "rounded-to-float32",
         "The tensors are float64, but your numbers are only as precise as float32. Some tensor on the way was float32: "
-        "made without a `dtype`, or by `.float()`.",
+        "made without a `dtype`, or by `.float()`. Or a small number that nobody asked for is added, as an epsilon is.",
     ),
     Kind.FINITE: Explanation(
         "numbers-for-infinities",
@@ -175,6 +175,11 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
     ),
     r"^the (log|record|result|pair) after .*(overwr|numbered)": Explanation(
         "stored-alias", COMMON_MESSAGES["stored-alias"]
+    ),
+    r"for another input$|, later$": Explanation(
+        "only-the-first-call",
+        "The first call is right, and a later one is not. What your hook needs has to last: does it remove itself, use "
+        "something up, or keep something of the first call?",
     ),
     r"with create_graph|^the gradient differentiated": BY_CIRCUMSTANCE[("backward", frozenset({"create_graph"}))],
     r"under no_grad": BY_CIRCUMSTANCE[("grad_mode", frozenset({"off"}))],

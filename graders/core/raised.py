@@ -48,6 +48,16 @@ _OTHER_PARTS = Explanation(
     "another-number-of-parts",
     "The caller takes apart what your function returns, and it has another number of parts than was asked for.",
 )
+_UNPACKED = Explanation(
+    "unpacked-another-number",
+    "A tuple has another number of entries than your line takes out of it. `first, *others = args` takes any number.",
+)
+_IN_A_BLOCK = Explanation(
+    "children-only",
+    "There is no such key: a name with dots is that of a module inside of a block, and `named_children()` yields one "
+    "level. `model.get_submodule(name)` follows the dots.",
+)
+_WITHOUT_IT = "The caller uses `.{0}`, and what you made has no such thing: is it missing in your class, or misspelled?"
 _NOT_CALLED = Explanation(
     "function-not-called",
     "You use a function as if it were what it returns. Call it first: `loss(p).backward()`, not `loss.backward()`.",
@@ -94,18 +104,21 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _STEP if own else _CUT if line else None
     if not line and re.search(r"^list\.remove\(\) takes exactly one|object has no attribute 'remove'", message):
         return Explanation("no-handle", COMMON_MESSAGES["no-handle"])
-    if not line and re.search(r"values to unpack \(expected \d", message):
-        return _OTHER_PARTS
+    if re.search(r"values to unpack \(expected \d", message):
+        return _UNPACKED if line else _OTHER_PARTS
     used_as = re.search(r"'([\w.]+)' object has no attribute '(detach|to|grad|requires_grad)'", message)
     if not line and used_as:
         kind = "`None`" if used_as[1] == "NoneType" else f"`{used_as[1]}`"
         return Explanation(
             "not-a-tensor", f"In this line of the caller a tensor is expected, and what comes is {kind}."
         )
+    unknown = re.search(r"object has no attribute '(\w+)'", message)
+    if not line and unknown:
+        return Explanation("no-such-attribute", _WITHOUT_IT.format(unknown[1]))
     if error == "NameError" and line:
         return _NO_NAME
     if error == "KeyError" and "[" in line:
-        return _NO_KEY
+        return _IN_A_BLOCK if re.fullmatch(r"'[\w.]+\.\w+'", message) else _NO_KEY
     used = re.search(_NONE_USED, message)
     if used and line:
         return _NO_VALUE if (used[1] or "[") in line or line.endswith("…") else None

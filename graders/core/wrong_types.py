@@ -28,7 +28,7 @@ _USUAL_REASONS = (
     ),
     (
         r"\bis a list\b.*expected is a tensor",
-        "Take the tensor out of it, or make one of all with `torch.stack`. (`.tolist()` makes a list of a tensor.)",
+        "Take the tensor out of it, or make one of all with `torch.stack`; `.tolist()` makes a list of a tensor.",
     ),
 )
 """What is found in the sentence, and what helps then."""

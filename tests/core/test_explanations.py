@@ -69,7 +69,9 @@ def test_the_first_difference_is_quoted() -> None:
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
     found = explain_wrong_type([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
     assert found == Explanation(
-        "another-type", "This is not the type that was asked for: grads is a list, and expected is a tuple."
+        "another-type",
+        "This is not the type that was asked for: grads is a list, and expected is a tuple. `tuple(found)` makes a "
+        "tuple of it.",
     )
     changed = explain_by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
     assert changed is not None
@@ -87,6 +89,9 @@ def test_the_first_difference_is_quoted() -> None:
         (Kind.SHAPE, "the shape (2, 3)", "(6,)", "and `cat` and `flatten` do not."),
         (Kind.SHAPE, "the shape (2, 3)", "(4, 3)", "expected the shape (2, 3), saw (4, 3)."),
         (Kind.TYPE, "a tensor", "a list", "`.tolist()` makes a list of a tensor."),
+        (Kind.TYPE, "a dict", "a tuple", "`return a, b` makes a tuple: return the dict alone."),
+        (Kind.TYPE, "a list", "a tuple", "`list(t)` makes a list of it, and `return a, b` makes a tuple."),
+        (Kind.TYPE, "a list", "a dict", "`list(d.values())` makes a list of the values."),
         (Kind.TYPE, "the number 3", "a tensor", "`.item()` makes a Python number of it."),
         (Kind.TYPE, "the number 3", "a tuple", "So do `max(dim)` and `min(dim)`: `.values`."),
         (Kind.TYPE, "a dict", "a list", "the result is a list, and expected is a dict."),

@@ -75,9 +75,74 @@ def step() -> None:
     leaf().sub_(1.0)
 
 
+class Block:
+    """A context manager whose `__exit__` takes too little."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self) -> None: ...
+
+
+def block_without_arguments() -> None:
+    with Block():  # type: ignore[misc]
+        pass
+
+
+def write_into_a_tuple() -> None:
+    args: Any = (1.0,)
+    args[0] = 2.0
+
+
+def both_kinds_of_backward_hooks() -> None:
+    layer = nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda *args: None)
+    layer.register_backward_hook(lambda *args: None)
+
+
+PAIR: Any = (1.0, 2.0)
+
+
+def unpack() -> None:
+    (_,) = PAIR
+
+
+def pre_hook_with_keywords() -> None:
+    with LAYER.register_forward_pre_hook(lambda module, args, kwargs: args, with_kwargs=True):
+        LAYER(leaf())
+
+
+def hook_that_replaces_nothing() -> None:
+    with LAYER.register_full_backward_hook(lambda module, gi, go: [torch.ones(2)]):
+        LAYER(torch.ones(2)).sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize(
     ("program", "line", "id"),
     [
+        (block_without_arguments, "", "exit-takes-three"),
+        (lambda: torch.ones(2)[3], "", "index-too-large"),
+        (lambda: torch.ones(2).flatten(0, -2), "", "no-such-dimension"),
+        (lambda: PAIR[2], "line 4 of its cell: args[2]", "no-such-entry"),
+        (lambda: PAIR.detach(), "line 4 of its cell: found.append(out.detach())", "tuple-for-a-tensor"),
+        (lambda: PAIR.first(), "line 4 of its cell: out.first()", None),
+        (lambda: LAYER.clear(), "", "no-such-attribute"),
+        (lambda: {}["block.act"], "line 2 of its cell: children[name]", "children-only"),
+        (unpack, "line 2 of its cell: x, = args", "unpacked-another-number"),
+        (unpack, "", "another-number-of-parts"),
+        (pre_hook_with_keywords, "", "pre-hook-returns-both"),
+        (hook_that_replaces_nothing, "", "no-gradient-to-replace"),
+        (lambda: torch.save("path", PAIR), "", "what-to-save-first"),
+        (write_into_a_tuple, "", "tuple-stays"),
+        (lambda: PAIR * 2.0, "", "tuple-in-a-calculation"),
+        (lambda: 1.0 - PAIR, "", "tuple-in-a-calculation"),
+        (lambda: torch.stack([torch.ones(1), torch.ones(2)]), "", "stack-of-unlike-shapes"),
+        (lambda: torch.ones(2) + torch.ones(3), "", "sizes-do-not-fit"),
+        (lambda: torch.ones(2, 3) @ torch.ones(2, 3), "", "sizes-do-not-fit"),
+        (lambda: LAYER(leaf(), leaf(), leaf()), "", "too-many-arguments"),
+        (lambda: LAYER(leaf(), input=leaf()), "", "passed-twice"),
+        (lambda: nn.ModuleDict()(leaf()), "", "no-forward"),
+        (both_kinds_of_backward_hooks, "", "deprecated-hook"),
         (hook_with_two_parameters, "line 4 of its cell: model(x)", "wrong-signature"),
         (hook_with_four_parameters, "", "wrong-signature"),
         (hook_that_appends_and_returns, "", "returned-something"),

@@ -87,6 +87,20 @@ def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:
     assert (result.status, result.mistake) == (Status.WRONG, None)
 
 
+def test_what_differs_before_a_line_of_the_caller_fails_is_what_is_explained() -> None:
+    saves_a_list = """
+import torch
+def save_activation(model, name, x, path):
+    found = []
+    with model.get_submodule(name).register_forward_hook(lambda m, args, out: found.append(out.detach().clone())):
+        model(x)
+    torch.save(found[:1], path)
+    return tuple(found[0].shape)
+"""
+    result = mark_source(course.find_exercise("05-save-activation"), saves_a_list, 3)
+    assert (result.status, result.mistake) == (Status.WRONG, "another-type")
+
+
 def test_each_hint_by_the_name_of_an_observation_belongs_to_a_story_of_the_course() -> None:
     named = {
         name

@@ -108,5 +108,20 @@ def test_a_row_that_follows_is_not_judged_and_the_others_show_the_slips() -> Non
     ]
 
 
+def test_an_exception_is_that_of_a_mistake_if_it_comes_in_the_same_story() -> None:
+    of_none = """
+def scale_backward(module, s):
+    return module.register_full_backward_pre_hook(lambda m, grads: tuple(s * grad for grad in grads))
+"""  # the mistake has the operands in the other order
+    no_leaf = """
+def linear_grads(lin, x, loss_fn):
+    y = lin(x)
+    loss_fn(y).backward()
+    return y.grad.T @ x, y.grad.sum(0)
+"""  # it fails at once, and what reads `.grad` of a parameter only where a hook erases it
+    assert marked("07-scale-backward", of_none).mistake == "scaled-none"
+    assert marked("07-linear-grads", no_leaf).mistake != "reads-dot-grad"
+
+
 def test_what_nobody_recognises_is_not_hidden() -> None:
     assert all(row.startswith("not yet: ") for row in rows(marked("03-scale-grad", OWN_WAY)))

@@ -137,6 +137,30 @@ class TestActivationStore:
                 super().__exit__(kind, error, traceback)
                 self.clear()
 
+        class last_handle_only(Store):
+            """You removed one handle alone, the last of your loop: `self.handle` held only one at a time. Keep all of
+            them in a list.
+            """
+
+            def __exit__(self, kind, error, traceback):
+                self.handles.pop().remove()
+
+        class one_list_for_all(Store):
+            """All names share one list: `dict.fromkeys(names, [])` puts the same list under each. Make one for each
+            name, `{name: [] for name in names}`.
+            """
+
+            def __init__(self, model, names):
+                super().__init__(model, names)
+                self.clear()
+
+            def clear(self):
+                self.data = dict.fromkeys(self.names, [])  # noqa: RUF024 - the mistake
+
+        class one_list_for_all__2(Store):
+            def clear(self):
+                self.data = dict.fromkeys(self.names, [])  # noqa: RUF024 - the mistake
+
         class only_last_call(Store):
             """Your store kept only the last call of a module. Append every output to a list."""
 

@@ -2,7 +2,9 @@
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import (
+    copied,
     outputs,
+    run_with_hooks,
     skipped_the_model,
     stopped_the_run,
     stored_the_input,
@@ -68,5 +70,20 @@ class TestCaptureActivation:
     reference = capture
 
     class Mistakes(wrong_runs(capture, stored_the_input, skipped_the_model, stopped_the_run)):
+        def returned_the_models_output(model, name, x):
+            """You returned what the model puts out. The task asks for the output of one of its layers: what your hook
+            has kept.
+            """
+            kept = []
+            run_with_hooks(model, {name: copied}, x, run=lambda x: kept.append(model(x)))
+            return kept[0]
+
+        def kept_the_first_for_all(model, name, x, kept=[]):  # noqa: B006 - the mistake
+            """Your list outlives the call, and its first entry is that of the first call of all. Make the list inside
+            the function.
+            """
+            kept.append(capture(model, name, x))
+            return kept[0]
+
         def stored_alias(model, name, x):
             return capture(model, name, x, copy=lambda output: output.detach())

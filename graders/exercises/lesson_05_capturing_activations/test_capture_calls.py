@@ -80,6 +80,10 @@ class TestCaptureCalls:
             """
             return capture(model, name, x)[:1]
 
+        def last_call_first(model, name, x):
+            """The outputs are in the reverse order: that of the first call comes first."""
+            return capture(model, name, x)[::-1]
+
         def joined(model, name, x):
             """Your list holds parts of the outputs: `calls += output` (and `extend`) adds each row by itself. One
             output is one entry: `calls.append(output)`.

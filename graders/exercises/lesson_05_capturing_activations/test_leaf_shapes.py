@@ -110,6 +110,10 @@ class TestLeafShapes:
                 model, x, lambda model: [name for name in leaves(model) if [*model.get_submodule(name).parameters()]]
             )
 
+        def without_the_model(model, x):
+            """A model may have no children: then it is such a module itself, and its name is `""`."""
+            return shapes(model, x, lambda model: [name for name in leaves(model) if name])
+
         def without_the_batch(model, x):
             """The dimension of the batch is missing. The task asks for the whole shape: `tuple(output.shape)`."""
             return shapes(model, x, shape=lambda output: tuple(output.shape[1:]))

@@ -84,6 +84,10 @@ class TestSaveActivation:
             """
             return save(model, name, x, path, which=-1)
 
+        def no_shape(model, name, x, path):
+            """Your function returned `None`. It returns the shape, as a tuple of ints."""
+            save(model, name, x, path)
+
         def only_last_call__2(model, name, x, path):
             every = outputs(model, [name], x)[name]
             torch.save(every[-1], path)

@@ -113,17 +113,6 @@ class TestAblateChannels:
             """
             return ablate(model, name, channels[-1:], x)
 
-        def changed_the_input(model, name, channels, x):
-            """You switched off channels of what goes into the submodule. The task is about its output: register a
-            forward hook.
-            """
-
-            def hook(module, args):
-                return zeros(args[0], channels), *args[1:]
-
-            with model.get_submodule(name).register_forward_pre_hook(hook):
-                return model(x).detach()
-
         def the_others(model, name, channels, x):
             """It is the other way round: you kept the channels that are listed, and the others became 0."""
             return ablate(

@@ -170,18 +170,6 @@ class TestForceKwargs:
                 lambda module, args, kwargs: (args, {**kwargs, **copy.deepcopy(kw)}), with_kwargs=True
             )
 
-        def one_dict_for_all_calls(module, **kw):
-            """Keywords of one call reach the next: you keep one dict for all calls. Make a new one in each,
-            `{**kwargs, **kw}`.
-            """
-            kept = {}
-
-            def hook(module, args, kwargs):
-                kept.update({**kwargs, **kw})
-                return args, kept
-
-            return module.register_forward_pre_hook(hook, with_kwargs=True)
-
         def as_positional(module, **kw):
             """You passed the values as further positional arguments. Keywords go into the dict: `args, {**kwargs,
             **kw}`.

@@ -118,6 +118,10 @@ class TestNormalizeInput:
             """`/` comes before `-`: only the mean was divided. Put the difference in parentheses."""
             return module.register_forward_pre_hook(lambda module, args: (args[0] - mean / std, *args[1:]))
 
+        def multiplied_by_std(module, mean, std):
+            """You multiplied by `std`. Divide by it: `(a - mean) / std`."""
+            return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) * std, *args[1:]))
+
         def own_statistics(module, mean, std):
             """You used mean and standard deviation of the input itself. Use those that your function is given."""
 

@@ -90,9 +90,28 @@ class TestScaleOutput:
 
         def before_other_hooks(module, s):
             """Your multiplication comes first, and then one of the caller's hooks changes the output. It has to come
-            after the hooks that are already there: register a forward hook on `module`, without `prepend=True`.
+            after the hooks that are already there: register a forward hook on `module`, without `prepend=True`, and
+            leave `forward` alone.
             """
             return module.register_forward_hook(lambda module, args, output: output * s, prepend=True)
+
+        def scaled_the_gradients(module, s):
+            """You scaled gradients in a backward hook, and the output is what it was. Scale the output, in a forward
+            hook: its gradients follow.
+            """
+            return module.register_full_backward_pre_hook(
+                lambda module, grads: tuple(g if g is None else g * s for g in grads)
+            )
+
+        def first_call_only(module, s):
+            """Your hook works once and then removes itself. It stays until the caller removes it by its handle."""
+
+            def hook(module, args, output):
+                handle.remove()
+                return output * s
+
+            handle = module.register_forward_hook(hook)
+            return handle
 
         def no_handle(module, s):
             module.register_forward_hook(lambda module, args, output: output * s)

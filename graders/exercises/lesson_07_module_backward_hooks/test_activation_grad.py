@@ -133,6 +133,20 @@ class TestActivationGrad:
             with_hook(model, name, x, loss_fn, hook).backward()
             return found[0]
 
+        def values_not_gradients(model, name, x, loss_fn, pick=lambda out: out):
+            kept = []
+            with_hook(
+                model, name, x, loss_fn, lambda module, args, output: kept.append(pick(output).detach().clone())
+            ).backward()
+            return kept[0]
+
+        def cleared_grads(model, name, x, loss_fn, pick=lambda out: out):
+            """You cleared the gradients of the model. They are the caller's, and a pass adds to them: leave out
+            `zero_grad()`.
+            """
+            model.zero_grad()
+            return at_output(model, name, x, loss_fn, pick)
+
         def hooked_a_copy(model, name, x, loss_fn, pick=lambda out: out):
             """You looked at a copy of the output, which the loss does not use. Hook `pick(output)` itself."""
             kept = []
@@ -160,7 +174,7 @@ class TestActivationGrad:
 
         def no_retain_grad(model, name, x, loss_fn, pick=lambda out: out):
             """Your result is `None`: an activation is no leaf, and its `.grad` is filled only if `retain_grad()` was
-            called on it. A hook on it is given the gradient.
+            called on it; and a detached copy gets nothing. A hook on the activation itself is given the gradient.
             """
             kept = []
             with_hook(model, name, x, loss_fn, lambda module, args, output: kept.append(pick(output))).backward()

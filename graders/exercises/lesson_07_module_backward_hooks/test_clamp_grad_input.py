@@ -95,6 +95,12 @@ class TestClampGradInput:
             """
             return module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g.clamp(-c, c)))
 
+        def returned_grad_output(module, c):
+            """You returned the clamped `grad_output`. What a full backward hook returns takes the place of
+            `grad_input`: clamp that.
+            """
+            return module.register_full_backward_hook(lambda m, gi, go: each(go, lambda g: g.clamp(-c, c)))
+
         def parameter_grads(module, c):
             """You clamped the gradients of the module's own parameters. The task is about the gradients of its
             inputs.

@@ -132,6 +132,9 @@ class TestGradientFlow:
             """
             return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].abs().sum().item()}))
 
+        def not_the_mean__2(model, loss_fn, x):
+            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].norm().item()}))
+
         def parameter_grads(model, loss_fn, x):
             loss_fn(model(x)).backward()
             own = {name: next(m.parameters(recurse=False)).grad for name, m in with_parameters(model).items()}
@@ -153,7 +156,7 @@ class TestGradientFlow:
 
         def leaves_only(model, loss_fn, x):
             """A block that has other modules inside is missing, although it has a parameter of its own. Ask for
-            `parameters(recurse=False)` instead of looking for modules without children.
+            `parameters(recurse=False)`, not for modules without children, or of one kind.
             """
             own = {name: m for name, m in with_parameters(model).items() if not list(m.children())}
             return measured(model, loss_fn, x, note, own)

@@ -80,6 +80,10 @@ class TestLinearGrads:
         def reads_dot_grad__2(lin, x, loss_fn):
             return torch.autograd.grad(loss_fn(lin(x)), (lin.weight, lin.bias))
 
+        def reads_dot_grad__3(lin, x, loss_fn):
+            loss_fn(lin(x)).backward()
+            return lin.weight.grad, lin.bias.grad
+
         def matrix_only(lin, x, loss_fn):
             """An `x` of one dimension is one row, and `flatten(0, -2)` finds no two dimensions in it. `reshape(-1,
             lin.in_features)` makes rows of any `x`.

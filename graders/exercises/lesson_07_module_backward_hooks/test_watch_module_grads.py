@@ -119,9 +119,13 @@ class TestWatchModuleGrads:
 
         def rebound_dict(module):
             """The dict that you returned stays empty. Inside the hook, `d = {...}` makes a new dict that nobody else
-            sees. Change the returned one: `d["gi"] = ...`.
+            sees: change the returned one, `d["gi"] = ...`. Or the hook is gone, as at the end of a `with` block.
             """
             return watched(module, lambda d, m, gi, go: None)
+
+        def not_empty_at_first(module):
+            """The dict has entries before the first pass. It is empty until then: start with `d = {}`."""
+            return watched(module, keep, d={"gi": None, "go": None})
 
         def no_handle(module):
             """You returned the dict alone. Return a tuple of two: the dict, and the handle that `register_...` gave

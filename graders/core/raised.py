@@ -41,8 +41,8 @@ _NO_ATTRIBUTE = Explanation(
 )
 _NO_KEY = Explanation(
     "no-such-key",
-    "Your dict has no entry under this key: what should have made it has not run, or used another key. And "
-    "`d[key] += value` needs something to add to: `d.get(key, 0) + value` begins with 0.",
+    "Your dict has no entry under this key: what should have made it has not run, or used another key, or it was "
+    "taken out before. And `d[key] += value` needs something to add to: `d.get(key, 0) + value` begins with 0.",
 )
 _NO_NAME = Explanation(
     "unknown-name",
@@ -177,6 +177,18 @@ _BY_TEXT = (
         "`t[i]` works for every tensor with one or more.",
     ),
     (
+        r"BackwardHookFunction.* is a view and is being modified inplace",
+        "full-hook-and-in-place",
+        "A full backward hook does not get along with a layer that works in place, on this module or right after it. A "
+        "tensor hook does: register it on `output` in a forward hook.",
+    ),
+    (
+        r"more than one element of the written-to tensor refers to a single memory location",
+        "in-place-on-a-gradient",
+        "You changed a tensor in place whose entries share memory, as the gradient of a sum does. What a hook gets is "
+        "not yours anyway: compute a new tensor, `grad.square()` in place of `grad.square_()`.",
+    ),
+    (
         r"Dimension out of range",
         "no-such-dimension",
         "A tensor here has fewer dimensions than you take it to have: `dim=1` is the second of two. Print its "
@@ -261,7 +273,7 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         )
     if error == "NameError" and line:
         return _NO_NAME
-    if error == "KeyError" and "[" in line:
+    if error == "KeyError" and re.search(r"\[|\.pop\(", line):
         return _NO_KEY
     used = re.search(_NONE_USED, message)
     if used and line:

@@ -72,7 +72,7 @@ def clear_in_a_loop() -> None:
 
 
 def full_hook_before_a_layer_in_place() -> None:
-    with LAYER.register_full_backward_hook(lambda *args: None):  # type: ignore[arg-type]
+    with LAYER.register_full_backward_hook(lambda *args: None):
         nn.Sequential(LAYER, nn.ReLU(inplace=True))(leaf())
 
 

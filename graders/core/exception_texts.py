@@ -135,6 +135,18 @@ BY_TEXT = (
         "`t[i]` works for every tensor with one or more.",
     ),
     (
+        r"BackwardHookFunction.* is a view and is being modified inplace",
+        "full-hook-and-in-place",
+        "A full backward hook does not get along with a layer that works in place, on this module or right after it. A "
+        "tensor hook does: register it on `output` in a forward hook.",
+    ),
+    (
+        r"more than one element of the written-to tensor refers to a single memory location",
+        "in-place-on-a-gradient",
+        "You changed a tensor in place whose entries share memory, as the gradient of a sum does. What a hook gets is "
+        "not yours anyway: compute a new tensor, `grad.square()` in place of `grad.square_()`.",
+    ),
+    (
         r"is out of bounds for dimension \d",
         "index-too-large",
         "An index is larger than this dimension allows. `t[i]` counts along dimension 0, and `t[:, i]` along dimension "

@@ -36,8 +36,8 @@ _NO_ATTRIBUTE = Explanation(
 )
 _NO_KEY = Explanation(
     "no-such-key",
-    "Your dict has no entry under this key: what should have made it has not run, or used another key. And "
-    "`d[key] += value` needs something to add to: `d.get(key, 0) + value` begins with 0.",
+    "Your dict has no entry under this key: what should have made it has not run, or used another key, or it was "
+    "taken out before. And `d[key] += value` needs something to add to: `d.get(key, 0) + value` begins with 0.",
 )
 _NO_NAME = Explanation(
     "unknown-name",
@@ -80,6 +80,10 @@ _IN_OWN_LINE = (
 )
 """The same for messages that are about a line of the learner only if this is found in it."""
 _COLLECTIONS = ("tuple", "list", "dict")
+_OF_TENSORS = (
+    "detach|clone|shape|size|abs|mean|sum|norm|clamp|flatten|numel|reshape|view|grad|register_hook|requires_grad|mul_?"
+)
+"""Matches attributes of tensors that a list, tuple or dict has not."""
 _RUNS_A_MODEL = r"\b(model|module|layer|net|block)s?(\[\w+\])?\("
 _NONE_USED = (
     r"unsupported operand type\(s\) for (\S+?)=?:.*NoneType|'NoneType' object (?:does not support|is not subscr)()"
@@ -117,7 +121,7 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return Explanation("no-such-attribute", _WITHOUT_IT.format(unknown[1]))
     if error == "NameError" and line:
         return _NO_NAME
-    if error == "KeyError" and "[" in line:
+    if error == "KeyError" and re.search(r"\[|\.pop\(", line):
         return _IN_A_BLOCK if re.fullmatch(r"'[\w.]+\.\w+'", message) else _NO_KEY
     used = re.search(_NONE_USED, message)
     if used and line:
@@ -150,8 +154,10 @@ def _by_line(error: str, message: str, line: str) -> Explanation | None:
     kind, own_use = missing[1], f".{missing[2]}" in code or not whole
     if kind == "NoneType":
         return _NO_VALUE if own_use else None
+    if kind in _COLLECTIONS and own_use:
+        return _NO_TENSOR if re.fullmatch(_OF_TENSORS, missing[2]) else None
     if kind in _COLLECTIONS:
-        return _NO_TENSOR if own_use else RETURNED
+        return RETURNED
     if kind in ("str", "int", "float", "bool"):
         return None if own_use else RETURNED
     return _NO_ATTRIBUTE if own_use else None

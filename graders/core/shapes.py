@@ -10,6 +10,8 @@ Shape = Sequence[int]
 
 def explain_shape(expected: Shape, seen: Shape) -> str:
     """What makes such a shape of the expected one: a sentence or two, "" if nobody can tell."""
+    if 0 in seen and 0 not in expected:
+        return "It is empty: what should have filled it has not run, or has filled something else."
     if [size for size in seen if size != 1] == [size for size in expected if size != 1]:
         if len(seen) > len(expected):
             return (

@@ -35,8 +35,10 @@ LEAST_SHARE = 0.5
 """Of all that is wrong with a mistake, this share has to show with an answer where something else shows first."""
 SAME_MESSAGE = 60
 """Two exceptions are the same if this many characters of their messages agree, without numbers and own names."""
-OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
-"""Matches numbers and the names that learners choose, of functions, parameters and attributes, but not types."""
+OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\b\d+\b"
+"""Matches numbers, but not shapes such as 2x3, and the names that learners choose, of functions, parameters and
+attributes, but not types.
+"""
 Place = tuple[int, str]
 """The number of a case, and a section."""
 

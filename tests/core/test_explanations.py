@@ -87,6 +87,7 @@ def test_the_first_difference_is_quoted() -> None:
         (Kind.SHAPE, "the shape (2, 3)", "(3,)", "or you took one entry of it."),
         (Kind.SHAPE, "the shape ()", "(3,)", "or take the one entry that is asked for."),
         (Kind.SHAPE, "the shape (2, 3)", "(6,)", "and `cat` and `flatten` do not."),
+        (Kind.SHAPE, "the shape (2, 3)", "(0, 3)", "or has filled something else."),
         (Kind.SHAPE, "the shape (2, 3)", "(4, 3)", "expected the shape (2, 3), saw (4, 3)."),
         (Kind.TYPE, "a tensor", "a list", "`.tolist()` makes a list of a tensor."),
         (Kind.TYPE, "a dict", "a tuple", "`return a, b` makes a tuple: return the dict alone."),

@@ -71,6 +71,11 @@ def clear_in_a_loop() -> None:
         del entries[key]
 
 
+def full_hook_before_a_layer_in_place() -> None:
+    with LAYER.register_full_backward_hook(lambda *args: None):
+        nn.Sequential(LAYER, nn.ReLU(inplace=True))(leaf())
+
+
 def step() -> None:
     leaf().sub_(1.0)
 
@@ -182,6 +187,9 @@ def hook_that_replaces_nothing() -> None:
         (lambda: leaf().item(), "line 2 of its cell: g.item()", "item-of-many"),
         (lambda: {}["a"], "line 2 of its cell: names['a']", "no-such-key"),
         (lambda: {}["a"], "line 2 of its cell: model(x)", None),
+        (lambda: dict[str, int]().pop("a"), "line 2 of its cell: grad = grads.pop(name)", "no-such-key"),
+        (full_hook_before_a_layer_in_place, "line 4 of its cell: model(x)", "full-hook-and-in-place"),
+        (lambda: torch.ones(()).expand(2).square_(), "", "in-place-on-a-gradient"),
         (lambda: leaf().grad * 2, "line 2 of its cell: t.grad * s", "none-for-a-tensor"),
         (lambda: leaf().grad * 2, "line 2 of its cell: model(x)", None),
         (lambda: NOT_CALLED.backward(), "line 2 of its cell: loss.backward()", "function-not-called"),

@@ -192,6 +192,13 @@ class TestChannelStats:
         def another_mode__2(model, layer, batches):
             return described(parts_of(model.train(), layer, batches))
 
+        def another_mode__3(model, layer, batches):  # and back again
+            training = model.training
+            try:
+                return described(parts_of(model.eval(), layer, batches))
+            finally:
+                model.train(training)
+
         def unbiased_variance(model, layer, batches):
             """You divided by n - 1. The contract asks for the variance of these very values: divide by n
             (`correction=0`, or `unbiased=False`).
@@ -207,6 +214,12 @@ class TestChannelStats:
             mean = sum(part.sum(1) for part in parts) / n
             var = sum(part.square().sum(1) for part in parts) / n - mean**2
             return described(parts) | {"mean": mean.double(), "var": var.double()}
+
+        def float32_sums__2(model, layer, batches):  # float64 comes too late
+            parts = parts_of(model, layer, batches, rows=lambda output: output.transpose(0, 1).flatten(1).clone())
+            n = sum(part.shape[1] for part in parts)
+            mean, squares = (sum(part.pow(power).sum(1) for part in parts) / n for power in (1, 2))
+            return described(parts) | {"mean": mean.double(), "var": squares.double() - mean.double() ** 2}
 
         def float32_results(model, layer, batches):
             """Your numbers come as float32. The contract asks for float64: convert each output with `.double()` in the
@@ -226,6 +239,10 @@ class TestChannelStats:
             directly, and collect sums and sums of squares in the same loop.
             """
             return described(parts_of(model, layer, [batches[i] for i in range(len(batches))]))
+
+        def read_the_batches_twice__2(model, layer, batches):  # again for the variance
+            found, again = described(parts_of(model, layer, batches)), parts_of(model, layer, batches)
+            return {**found, "var": described(again)["var"] if again else torch.zeros_like(found["var"])}
 
         def graph_was_built(model, layer, batches):
             """The model ran with gradients switched on, so autograd saved tensors of every batch. Run it inside

@@ -102,6 +102,12 @@ class TestGradCam:
             """
             return weighted(model, layer, x, cls, lambda gradient: gradient.mean((0, 2, 3), keepdim=True)).relu()
 
+        def first_image_alone(model, layer, x, cls):
+            """You took the gradient of the first image's logit alone, so the others get none: `logits[:, cls].sum()`
+            has that of each image.
+            """
+            return heat(*gradient_at_layer(model, layer, x, lambda logits: logits[0, cls]))
+
         def relu_too_early(model, layer, x, cls):
             """You applied the ReLU to the weights, or to each channel. Channels with a negative weight count, too:
             apply it to the sum over the channels.

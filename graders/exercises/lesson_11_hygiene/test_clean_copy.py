@@ -12,6 +12,14 @@ from graders.scenes.stories import bare_copies
 from graders.scenes.stories.hooks_everywhere import both_backward
 
 
+def shallow(model):
+    """A copy that shares everything but the dicts of hooks."""
+    copied = copy.copy(model)
+    for kind in KINDS:
+        setattr(copied, kind, OrderedDict())
+    return copied
+
+
 def stripped_copy(model, modules=nn.Module.modules, **how):
     """A copy, and then its hooks are gone."""
     copied = copy.deepcopy(model)
@@ -89,10 +97,15 @@ class TestCleanCopy:
             """The copy and the original share parameters, buffers or modules, so what changes one changes the other.
             `copy.copy` and `load_state_dict(..., assign=True)` share; `copy.deepcopy` does not.
             """
-            copied = copy.copy(model)
-            for kind in KINDS:
-                setattr(copied, kind, OrderedDict())
-            return copied
+            return shallow(model)
+
+        def shared_parameters__2(model):  # modules of its own
+            def each(module):
+                copied = shallow(module)
+                copied._modules = {name: part and each(part) for name, part in module._modules.items()}
+                return copied
+
+            return each(model)
 
         def one_kind_only(model):
             return stripped_copy(model, kinds=KINDS[:2])

@@ -119,6 +119,11 @@ class TestRemoveAllHooks:
             module_file._global_forward_hooks.clear()
             return stripped(model.modules())
 
+        def other_hooks_removed__3(model):
+            for kind in KINDS:
+                getattr(module_file, f"_global{kind}").clear()
+            return stripped(model.modules())
+
         def replaced_the_dict(model):
             return with_new_dicts(model, dict)
 

@@ -135,6 +135,17 @@ class TestGradIntoNodes:
         def stored_alias(y, node_names):
             return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0]}))
 
+        def stored_alias__2(y, node_names):
+            return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0].detach()}))
+
+        def hook_left_behind(y, node_names):
+            found = {}
+            for node, name in nodes_of(y).items():
+                if name in node_names:
+                    node.register_prehook(partial(keep, found, name))
+            y.backward()
+            return found
+
         def no_backward(y, node_names):
             """Your dict is empty, for no backward pass ran while your hooks were there. Register them, call
             `y.backward()`, and then remove them.
@@ -159,6 +170,14 @@ class TestGradIntoNodes:
             """
             y.backward(retain_graph=True)
             return collected(y, node_names)
+
+        def a_pass_for_each__2(y, node_names):
+            found, nodes = {}, {name: node for node, name in nodes_of(y).items() if name in node_names}
+            for name, node in nodes.items():
+                hook = node.register_prehook(partial(keep, found, name))
+                y.backward(retain_graph=True)
+                hook.remove()
+            return found
 
         def keys_are_nodes(y, node_names):
             """The keys of your dict are nodes. The task asks for names: `node.name()`."""

@@ -171,6 +171,10 @@ class TestJointNormLog:
         def another_norm__3(tensors):
             return logged(tensors, lambda grads: max(grad.norm().item() for grad in grads))
 
+        def squared_sums(tensors):
+            """You squared the sum of each gradient. Square each entry, and then add up: `grad.square().sum()`."""
+            return logged(tensors, lambda grads: sum(grad.sum().item() ** 2 for grad in grads) ** 0.5)
+
         def copied_the_log(tensors):
             """The list that you return stays empty: it is a copy, and your hook appends to another one. Return the list
             itself.

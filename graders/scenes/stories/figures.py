@@ -35,31 +35,29 @@ def in_a_grid(draw: Draw, case: Any) -> tuple[int, bool]:
 
 
 @told
-def places_in(figure: Any) -> Any:
-    """The visible axes of a figure without colour bars, with their places, from the top and from the left."""
+def the_axes_of(figure: Any) -> Any:
+    """The visible axes of a figure without colour bars."""
     axes = [ax for ax in figure.axes if ax.get_visible() and not hasattr(ax, "_colorbar")]
-    place = {}
-    for ax in axes:
-        if ax.get_axes_locator():
-            ax.apply_aspect(ax.get_axes_locator()(ax, None))
-        box = ax.get_window_extent()
-        place[ax] = (round(-box.y0 - box.y1), round(box.x0 + box.x1))
-    return axes, place
+    return axes
 
 
 @told
 def images_in(figure: Any) -> Any:
-    """The visible images of a figure, row by row, and the places of all axes."""
-    axes, place = places_in(figure)
-    images = [im for ax in sorted(axes, key=place.get) for im in ax.get_images() if im.get_visible()]
-    return images, place
+    """The images of a figure in the order of their values, whatever their places are."""
+    images = [image for ax in figure.axes for image in ax.get_images()]
+    images.sort(key=lambda image: image.get_array().tolist())
+    return images
 
 
 def placed(call: Call, draw: Draw, case: Any) -> Seen:
     """Every channel has its image in its place."""
     fm = some_maps(draw, case, maps)
     figure = call(fm, *in_a_grid(draw, case))
-    images, place = images_in(figure)
+    figure.draw_without_rendering()  # only then have all axes their places
+    axes = the_axes_of(figure)
+    box = {ax: ax.get_window_extent() for ax in axes}
+    place = {ax: (round(-box[ax].y0 - box[ax].y1), round(box[ax].x0 + box[ax].x1)) for ax in axes}
+    images = [im for ax in sorted(axes, key=place.get) for im in ax.get_images() if im.get_visible()]
     yield "the images, row by row", [im.get_array().tolist() for im in images]
     rows = [place[im.axes][0] for im in images]
     yield "the number of images in each row", [rows.count(row) for row in sorted({*rows})]
@@ -75,7 +73,7 @@ def a_figure(call: Call, draw: Draw, case: Any) -> Seen:
     figure = call(fm, *in_a_grid(draw, case))
     yield "whether the result is a Figure", isinstance(figure, Figure)
     call(-fm[:1])
-    images, place = images_in(figure)
+    images = images_in(figure)
     yield "the images of the first figure after a second call", [im.get_array().tolist() for im in images]
 
 
@@ -83,8 +81,8 @@ def limited(call: Call, draw: Draw, case: Any) -> Seen:
     """The colour limits are right."""
     fm = some_maps(draw, case, maps)
     figure = call(fm, *in_a_grid(draw, case))
-    images, place = images_in(figure)
-    yield "the colour limits", [[float(end) for end in im.get_clim()] for im in images]
+    images = images_in(figure)
+    yield "the colour limits", [[float(end) for end in image.get_clim()] for image in images]
 
 
 def gray_with_titles(call: Call, draw: Draw, case: Any) -> Seen:
@@ -94,7 +92,7 @@ def gray_with_titles(call: Call, draw: Draw, case: Any) -> Seen:
     fm = some_maps(draw, case, maps)
     with matplotlib.rc_context({"image.cmap": "viridis"}):
         figure = call(fm, *in_a_grid(draw, case))
-    images, place = images_in(figure)
+    images = images_in(figure)
     titles = [[im.axes.get_title(loc) for loc in ("left", "center", "right")] for im in images]
     yield "the titles", ["".join(parts).strip() for parts in titles]
     colours = [im.get_cmap()([0.0, 0.3, 0.6, 1.0])[:, :3] for im in images]
@@ -105,7 +103,7 @@ def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
     """All axes are off."""
     fm = some_maps(draw, case, maps)
     figure = call(fm, *in_a_grid(draw, case))
-    axes, place = places_in(figure)
+    axes = the_axes_of(figure)
     on = [ax for ax in axes if ax.axison]
     frames = [any(line.get_visible() for line in ax.spines.values()) for ax in on if ax.get_frame_on()]
     yield "the number of axes with a frame", sum(frames)

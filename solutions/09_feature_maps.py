@@ -14,7 +14,6 @@ import io
 import itertools
 import math
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -22,29 +21,8 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import (
-    BACKWARD,
-    FORWARD,
-    INK,
-    QUIET,
-    arrow,
-    as_picture,
-    caption,
-    card,
-    heat_over,
-    map_grid,
-    node,
-    picture_rows,
-    show,
-)
-from graders.nets import (
-    CLASSES,
-    draw_shapes,
-    imagenet_resnet34,
-    pictures,
-    resnet34,
-    shapes_net,
-)
+from graders.figures import as_picture, map_grid, show
+from graders.nets import imagenet_resnet34, pictures, resnet34
 from graders.nets.resnet import MEAN, STD
 
 # The convolutions are small: one thread is enough, and on a shared machine many wait
@@ -52,6 +30,23 @@ from graders.nets.resnet import MEAN, STD
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print("device:", device)
+
+# %% tags=["figure"]
+import matplotlib.pyplot as plt
+
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    heat_over,
+    node,
+    picture_rows,
+)
+from graders.nets import CLASSES, draw_shapes, shapes_net
 
 # %% [markdown]
 # ## A network that has seen the world

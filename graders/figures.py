@@ -202,6 +202,17 @@ def map_grid(
     return figure
 
 
+def empty_axes(count: int, columns: int) -> tuple[Figure, list[Axes]]:
+    """A figure that pyplot does not keep open, and its axes for `count` pictures: row by row, all switched off."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(columns, 1.2 * rows))
+    places = list(figure.subplots(rows, columns, squeeze=False).flat)  # squeezed, the array's shape would vary
+    for axes in places:
+        axes.axis("off")
+    return figure, places
+
+
 def _colour_bar(figure: Figure, box: tuple[float, float, float, float], low: float, high: float) -> None:
     """Add a grey colour bar from `low` to `high`; `box` is its left, bottom, width and height in inches."""
     width, height = figure.get_size_inches()

@@ -14,7 +14,6 @@ import io
 import itertools
 import math
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -22,29 +21,8 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import (
-    BACKWARD,
-    FORWARD,
-    INK,
-    QUIET,
-    arrow,
-    as_picture,
-    caption,
-    card,
-    heat_over,
-    map_grid,
-    node,
-    picture_rows,
-    show,
-)
-from graders.nets import (
-    CLASSES,
-    draw_shapes,
-    imagenet_resnet34,
-    pictures,
-    resnet34,
-    shapes_net,
-)
+from graders.figures import as_picture, empty_axes, map_grid, show
+from graders.nets import imagenet_resnet34, pictures, resnet34
 from graders.nets.resnet import MEAN, STD
 
 # The convolutions are small: one thread is enough, and on a shared machine many wait
@@ -52,6 +30,23 @@ from graders.nets.resnet import MEAN, STD
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print("device:", device)
+
+# %% tags=["figure"]
+import matplotlib.pyplot as plt
+
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    caption,
+    card,
+    heat_over,
+    node,
+    picture_rows,
+)
+from graders.nets import CLASSES, draw_shapes, shapes_net
 
 # %% [markdown]
 # ## A network that has seen the world
@@ -618,21 +613,16 @@ assert not same and torch.allclose((kept["bn2"] + ones).relu(), kept[""])
 # %% [markdown]
 # ## A figure of all maps
 #
-# `map_grid`, which drew the grids above, is ours. In your own, the empty axes are given. What is left is what keeps a
-# picture honest: the scale of each map, as in `axes.imshow(values, cmap="gray", vmin=low, vmax=high)`, and a title that
-# says which channel it is, with `axes.set_title(...)`.
+# `map_grid`, which drew the grids above, is ours. For your own, `figure, places = empty_axes(count, columns)` gives you a
+# figure with empty axes, row by row. What is left is what keeps a picture honest: the scale of each map, as in
+# `axes.imshow(values, cmap="gray", vmin=low, vmax=high)`, and `axes.set_title(...)`, which says what the channel is.
 
 
 # %% exercise="09-plot-maps"
 def plot_maps(fm, ncols=8, shared=False):
     """A figure with one gray image for each channel of [C, H, W]."""
-    columns = min(ncols, len(fm))
-    rows = math.ceil(len(fm) / columns)
-    figure = Figure(figsize=(columns, 1.2 * rows))  # not pyplot's, which stays open
-    places = list(figure.subplots(rows, columns, squeeze=False).flat)  # row by row
-    for axes in places:
-        axes.axis("off")
     ### BEGIN SOLUTION
+    figure, places = empty_axes(len(fm), ncols)
     for k, axes in zip(range(len(fm)), places):
         limits = fm if shared else fm[k]
         axes.imshow(
@@ -704,10 +694,10 @@ def activation_stats(layers, step, batches):
 
 
 # %% [markdown]
-# Let us put it to use. A small net of four blocks, without BatchNorm, starts to learn three drawn shapes, and your
-# function watches. (Until you have solved the exercise, the cell notes the numbers without it.) Two runs begin with the
-# same weights. With a learning rate of 0.02, the loss falls below 0.5; with 0.2, it ends at about 1.10, as if the net
-# gave the same answer to every drawing.
+# A small net of four blocks, without BatchNorm, starts to learn three drawn shapes, and your function watches. (Until
+# you have solved the exercise, the cell notes the numbers without it.) Two runs begin with the same weights. With a
+# learning rate of 0.02, the loss falls below 0.5; with 0.2, it ends at about 1.10, as if the net gave the same answer
+# to every drawing.
 #
 # **Predict.** In which run are more outputs of the last block close to 0 after 60 steps, `0.02` or `0.2`?
 
@@ -985,9 +975,9 @@ except NotImplementedError:
 #
 # ### Three numbers for each channel
 #
-# One picture says little about a channel. To judge it, we want its mean, its variance, and its share of zeros over
-# *all* pictures. The activations for a million photos do not fit into memory, so a hook adds to a few sums at each
-# batch, and keeps nothing else.
+# One picture says little about a channel. We want its mean, its variance and its share of zeros over *all* pictures.
+# The activations for a million photos do not fit into memory, so a hook adds to a few sums at each batch, and keeps
+# nothing else.
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.65)

@@ -3,9 +3,22 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib import pyplot
 from matplotlib.colors import to_hex
 
-from graders.figures import BACKWARD, FORWARD, INK, arrow, as_picture, card, heat_over, node, picture_rows, timeline
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    arrow,
+    as_picture,
+    card,
+    empty_axes,
+    heat_over,
+    node,
+    picture_rows,
+    timeline,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +81,12 @@ def test_rows_of_pictures_have_a_name_above_each_picture_and_a_label_for_each_ro
     (first, second, third) = boxes
     assert first[1] < second[0]
     assert third[3] < first[2]
+
+
+@pytest.mark.parametrize(("count", "columns", "there"), [(1, 8, 1), (8, 8, 8), (9, 4, 12)])
+def test_empty_axes_are_off_and_no_figure_stays_open(count, columns, there):
+    open_before = pyplot.get_fignums()
+    figure, places = empty_axes(count, columns)
+    assert places == figure.axes
+    assert [axes.axison for axes in places] == [False] * there
+    assert pyplot.get_fignums() == open_before

@@ -45,7 +45,7 @@ def write_page(file: Path) -> Path:
     read_notebook(file)
     content = nbformat.reads(read_bytes(file).decode("utf-8-sig"), as_version=4)
     folded = Config({"TagRemovePreprocessor": {"enabled": True, "remove_input_tags": {"hide-input"}}})
-    body, _ = HTMLExporter(config=folded).from_notebook_node(content)
+    body, _ = HTMLExporter(config=folded).from_notebook_node(content, {"metadata": {"name": file.stem}})
     # Scripts would be loaded from elsewhere, and paper runs none.
     body = body.replace("<details>", "<details open>")  # the fine print of contracts
     body = re.sub(r"<script\b.*?</script\s*>", "", body, flags=re.DOTALL | re.IGNORECASE)

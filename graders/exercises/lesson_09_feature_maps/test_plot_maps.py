@@ -56,14 +56,14 @@ def drawn(figure, axes, fm, shared, all_off=True, cmap="gray", title=str, low=le
     core=True,
     title="A figure of all maps",
     hints=(
-        "`zip(range(len(fm)), places)` goes through the channels and their places together, and leaves the places "
-        "that stay empty alone.",
+        "`figure, places = empty_axes(len(fm), ncols)` makes the figure. `zip(fm, places)` goes through the channels "
+        "and their places together, and leaves the places that stay empty alone.",
         "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
         "of the channel.",
     ),
     why=(
-        "A `Figure` of your own is unknown to pyplot, so nothing has to be closed, and with `squeeze=False` a single "
-        "map is no special case. `plt.figure` with `plt.close` at the end would do as well, and so would "
+        "`empty_axes` makes a `Figure` of its own, which pyplot does not know, so nothing has to be closed; what is "
+        "left is to choose each scale. `plt.subplots` with `plt.close` at the end would do as well, and so would "
         "`figure.add_subplot` for each map."
     ),
     scene=stories(

@@ -135,10 +135,12 @@ class TestCountCallsByType:
             return Counter(names.get(module, "") for module in calls(model, x))
 
         def classes_as_texts(model, x):
-            """The keys of your dict are texts such as `<class '...'>`. The name of a class is `type(module).__name__`."""
+            """The keys of your dict are texts such as `<class '...'>`. Use the name of the class:
+            `type(module).__name__`.
+            """
             return Counter(str(type(module)) for module in calls(model, x))
 
-        def goes_on_counting(model, x, counts=Counter()):  # noqa: B008 - the mistake
+        def goes_on_counting(model, x, counts=Counter()):  # noqa: B006 - the mistake
             """Your counts go on from those of earlier calls. Make the dict inside your function, so that each call
             gets a new one.
             """

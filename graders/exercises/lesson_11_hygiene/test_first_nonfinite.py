@@ -199,6 +199,9 @@ class TestFirstNonfinite:
             """
             return first(name for name, _, _, fine in watched(model, x) if not fine) if finite(x) else None
 
+        def looked_at_x__2(model, x):  # again before each leaf
+            return first(blamed(model, x, inputs=lambda args: [x]))
+
         def class_for_name(model, x):
             """You returned the name of a class. The task asks for the name of the leaf in `model.named_modules()`."""
             modules = dict(model.named_modules())

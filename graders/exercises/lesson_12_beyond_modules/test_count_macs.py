@@ -157,6 +157,13 @@ class TestCountMacs:
             """You counted each multiply-add as two operations. It is one MAC: leave out the factor 2."""
             return 2 * added_up(model, x)
 
+        def one_kind_alone(model, x):
+            """The work of the convolutions, or of the linear layers, is missing. Both kinds count."""
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) * isinstance(layer, nn.Linear))
+
+        def one_kind_alone__2(model, x):
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) * isinstance(layer, nn.Conv2d))
+
         def weights_alone(model, x):
             """You counted weights. Each of them is used once for every position and every sample: a number of the
             output costs `weight[0].numel()` MACs, and there are `output.numel()` of them.

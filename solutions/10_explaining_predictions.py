@@ -108,11 +108,16 @@ compare("10-linear-model", pixel=pixel, depends_on_image=not torch.equal(*gradie
 
 # %% [markdown]
 # In a colour image each pixel has three derivatives, one for each channel. The **saliency** of the pixel is the largest
-# of their absolute values.
+# of their absolute values. A hook on `x` is given the derivatives as they arrive. Later in this lesson, hooks on layers
+# inside the net are given theirs.
 
 # %%
 x = drawings[number : number + 1].clone().requires_grad_()
+arrived = []
+x.register_hook(arrived.append)
 (gradient,) = torch.autograd.grad(net(x)[0, labels[number]], x)
+print("the hook was given the same:", torch.equal(arrived[0], gradient))
+assert torch.equal(arrived[0], gradient)
 saliency = gradient.abs().amax(1)
 print("gradient:", tuple(gradient.shape), "  saliency:", tuple(saliency.shape))
 y, across = divmod(saliency.argmax().item(), 64)

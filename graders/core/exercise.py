@@ -19,6 +19,15 @@ class IllConditionedDraws(ExerciseDefect):
 
 
 @dataclass(frozen=True)
+class Told:
+    """A program that shows what is wrong with an answer, "" if there is none; the check and the case it is about."""
+
+    program: str = ""
+    check: str = ""
+    case: int = 0
+
+
+@dataclass(frozen=True)
 class Mistake:
     """A known way to go wrong: the id under which reports count it, and the message for the learner."""
 
@@ -111,9 +120,9 @@ class Exercise:
         """The known mistakes that explain a wrong answer, and what they explain."""
         return Findings()
 
-    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> str:
-        """A program that shows, after a wrong answer, what is wrong with it; "" if there is none."""
-        return ""
+    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Told:
+        """A program that shows, after a wrong answer, what is wrong with it."""
+        return Told()
 
 
 def exercises_in_module(module: object) -> Iterator[Exercise]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graders.core.difference import Difference
 from graders.core.errors import ExerciseDefect
-from graders.core.exercise import Check, Exercise, Inputs
+from graders.core.exercise import Check, Exercise, Inputs, Told
 from graders.core.expect import Mismatch
 from graders.core.explanations import Findings
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -59,9 +59,10 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
     share = exercise.points / len(exercise.checks)
     by_name = {check.sentence: by_draw for check, by_draw in zip(exercise.checks, failures)}
     found = Findings() if all(held) else diagnose_answer(exercise, draws, outcomes, by_name)
+    told = Told() if all(held) else exercise.tell(draws, outcomes)
     checks = tuple(
         replace(
-            _check_result(check, share, next(filter(None, by_draw), None), first_held=held[0]),
+            _check_result(check, share, _first_difference(check, by_draw, told), first_held=held[0]),
             follows=check.sentence in found.follows,
         )
         for check, by_draw in zip(exercise.checks, failures)
@@ -88,8 +89,14 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
         second_message=second.message if second else "",
         checks=checks,
         printed=next(outcome.printed for outcome, met in zip(outcomes, zip(*failures)) if any(met)),
-        program=exercise.tell(draws, outcomes),
+        program=told.program,
     )
+
+
+def _first_difference(check: Check, by_draw: Sequence[Difference | None], told: Told) -> Difference | None:
+    """The first difference, or that of the case which the program shows: a learner reads the same numbers twice."""
+    shown = by_draw[told.case] if told.program and check.sentence == told.check else None
+    return shown or next(filter(None, by_draw), None)
 
 
 def _check_result(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
@@ -164,7 +171,7 @@ def _without_numbers(
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
-        program="" if untouched else exercise.tell(draws, outcomes),
+        program="" if untouched else exercise.tell(draws, outcomes).program,
     )
 
 

@@ -47,7 +47,7 @@ SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Refusal:
-    """A program for the learner, and what its last line shows.
+    """A program for the learner, the promise and the case that it is about, and what its last line shows.
 
     `expected` is what it prints with the reference, and `seen` what the answer showed. Either is `MISSING` where there
     is nothing to print. `error` is how it ends with the answer instead.
@@ -59,6 +59,7 @@ class Refusal:
     expected: Any = MISSING
     seen: Any = MISSING
     error: str = ""
+    case: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class _Wanted:
     seen: Any = MISSING
     note: str = ""
     error: str = ""
+    case: int = 0
 
 
 def find_refusal(
@@ -83,13 +85,16 @@ def find_refusal(
     if ended is not None:
         return _shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])))
     for promise in comparison.sections:
-        failing = [pair for pair in zip(draws, outcomes) if _differences(comparison, *pair, promise)]
+        pairs = enumerate(zip(draws, outcomes))
+        failing = [case for case, pair in pairs if _differences(comparison, *pair, promise)]
         if failing and promise == EXAMPLE:
-            return _of_example(comparison, example, *failing[0])
+            return _of_example(comparison, example, draws[failing[0]], outcomes[failing[0]])
         if failing:
-            plainest = sorted(failing, key=lambda pair: _oddity(scene, pair[0]))[:CASES]
-            found = [_of_difference(comparison, scene, *pair, promise) for pair in plainest]
-            return _shortest(comparison, [one for one in found if one])
+            plainest = sorted(failing, key=lambda case: _oddity(scene, draws[case]))[:CASES]
+            found = [
+                (case, _of_difference(comparison, scene, draws[case], outcomes[case], promise)) for case in plainest
+            ]
+            return _shortest(comparison, [dataclasses.replace(one, case=case) for case, one in found if one])
     return None
 
 
@@ -210,7 +215,7 @@ def _shortest(comparison: Comparison, wanted: Sequence[_Wanted]) -> Refusal | No
         else:
             said = one.note
         text = "\n".join(_with_comment(lines, said)) + "\n"
-        found.append(Refusal(one.promise, one.until.name, text, program.expected, one.seen, one.error))
+        found.append(Refusal(one.promise, one.until.name, text, program.expected, one.seen, one.error, one.case))
     return min(found, key=lambda one: (one.program.count("\n"), len(one.program)), default=None)
 
 

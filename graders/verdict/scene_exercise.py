@@ -42,7 +42,7 @@ import torch
 
 from graders.core import course
 from graders.core.errors import BadExercise, ExerciseDefect
-from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake
+from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake, Told
 from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
@@ -115,13 +115,13 @@ class SceneExercise(Exercise):
         """The mistakes whose programs show what the learner's function showed."""
         return explain_outcomes(self.comparison, draws, outcomes)
 
-    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> str:
-        """The program that shows why an answer was refused; "" if there is none."""
+    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Told:
+        """The program that shows why an answer was refused, if there is one."""
         try:
             found = self.refusal(draws, outcomes)
         except Exception:  # the verdict stands without it; `build --check` lists what is not told
-            return ""
-        return found.program if found else ""
+            return Told()
+        return Told(found.program, found.promise, found.case) if found else Told()
 
     def refusal(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Refusal | None:
         """The same with what it shows; None if there is none."""

@@ -39,7 +39,7 @@ def shown(text: str) -> Outcome:
 
 def program(text: str, made: Callable[[str], Outcome]) -> str:
     outcomes = [made(text), *(EXERCISE.comparison.outcome(None, 0, draw) for draw in DRAWS[1:])]
-    found = EXERCISE.tell(DRAWS, outcomes)
+    found = EXERCISE.tell(DRAWS, outcomes).program
     return ExerciseResult(key=KEY, status=Status.WRONG, score=0, max_score=1, program=found).program
 
 

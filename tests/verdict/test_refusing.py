@@ -59,6 +59,15 @@ def test_it_ends_in_the_line_that_shows_the_first_difference_and_says_both_value
     ]
 
 
+def test_the_row_of_its_check_has_the_same_numbers() -> None:
+    exercise = find_scene_exercise("01-per-pass-grads")
+    half = "def per_pass_grads(p, losses): return [torch.autograd.grad(loss(p), p)[0] / 2 for loss in losses]"
+    for seed in range(4):
+        result = check_namespace(exercise, names(half), seed)
+        row = next(check.difference for check in result.checks if check.difference)
+        assert f"# expected [tensor([{float(row.expected)}, " in result.program
+
+
 def test_a_line_of_the_caller_that_fails_ends_it() -> None:
     lines = program("def scale_grad(t, s): t.register_hook(lambda g: s * g)")
     assert lines[-3:] == [
@@ -91,7 +100,7 @@ def test_a_forged_place_gets_no_program() -> None:
     for story, line in ((0, 1), (99, 5), (-1, 2), ("0", 3), (0, None), ([], 4)):
         head = {"type": "raised", "status": "raised", "error": "KeyError", "story": story, "story_line": line}
         draws = SCALE.draws(SEED)
-        assert SCALE.tell(draws, [raised_outcome(head)] * len(draws)) == ""
+        assert SCALE.tell(draws, [raised_outcome(head)] * len(draws)).program == ""
 
 
 @pytest.mark.parametrize("stop", [None, 3, {}, {"story": 99, "line": 1}, {"story": 0, "line": "x", "error": []}])
@@ -102,7 +111,7 @@ def test_a_forged_line_that_failed_is_refused_and_breaks_nothing(stop: Any) -> N
     assert first is not None
     value = {**first.value, "the gradient is scaled": {**first.value["the gradient is scaled"], STOPPED: stop}}
     outcomes = [Outcome(seen=Seen(value)), *seen[1:]]
-    assert SCALE.tell(draws, outcomes) == ""
+    assert SCALE.tell(draws, outcomes).program == ""
     assert SCALE.comparison.differences(Seen(value), draws[0], "the gradient is scaled")
 
 

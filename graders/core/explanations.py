@@ -173,7 +173,7 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
         "One call of your function is right. Where it is called twice for one tensor or module, the calls get in each "
         "other's way: each needs a hook and a record of its own, and leaves those of earlier calls alone.",
     ),
-    r"for another input$|, later$": Explanation(
+    r"\bfor another input\b|, later:": Explanation(
         "only-the-first-call",
         "The first call is right, and a later one is not. What your hook needs has to last: does it remove itself, use "
         "something up, or keep something of the first call?",

@@ -176,7 +176,7 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
     r"^the (log|record|result|pair) after .*(overwr|numbered)": Explanation(
         "stored-alias", COMMON_MESSAGES["stored-alias"]
     ),
-    r"for another input$|, later$": Explanation(
+    r"\bfor another input\b|, later:": Explanation(
         "only-the-first-call",
         "The first call is right, and a later one is not. What your hook needs has to last: does it remove itself, use "
         "something up, or keep something of the first call?",

@@ -78,12 +78,5 @@ class TestCaptureActivation:
             run_with_hooks(model, {name: copied}, x, run=lambda x: kept.append(model(x)))
             return kept[0]
 
-        def kept_the_first_for_all(model, name, x, kept=[]):  # noqa: B006 - the mistake
-            """Your list outlives the call, and its first entry is that of the first call of all. Make the list inside
-            the function.
-            """
-            kept.append(capture(model, name, x))
-            return kept[0]
-
         def stored_alias(model, name, x):
             return capture(model, name, x, copy=lambda output: output.detach())

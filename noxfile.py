@@ -19,9 +19,10 @@ EVERY_LESSON = ("--seeds", "3")
 
 
 def prove(session: nox.Session) -> None:
-    """The ordinary tests, the solutions with default limits in each tier, the proof."""
+    """The ordinary tests, the matrix of hooks, the solutions with default limits in each tier, the proof."""
     session.run("python", "-c", "import torch; print('torch', torch.__version__)")
     session.run("pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider")
+    session.run("pytest", "-q", "-m", "slow", "tests/site/test_matrix.py", "-p", "no:cacheprovider")
     for tier in TIERS:
         session.run(
             "pytest", "graders", "--submissions", "solutions", "--isolation", tier, "-q", "-p", "no:cacheprovider"

@@ -19,8 +19,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # the threads of several processes wait for each other, and are busy meanwhile
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-LONGEST = ("test_catalogue.py", "test_planted.py", "test_containers.py", "test_disturbed.py", "test_course.py",
-           "test_whole_class.py", "test_own_lesson.py", "test_slurm.py")  # fmt: skip
+LONGEST = ("test_catalogue.py", "test_containers.py", "test_disturbed.py", "test_course.py", "test_planted.py",
+           "test_whole_class.py", "test_own_lesson.py", "test_telling.py", "test_slurm.py")  # fmt: skip
 """Files whose slow tests take minutes, or one. They come first, so that processes that share the files end together."""
 
 

@@ -12,7 +12,7 @@ from graders.author.answers import Answer
 from graders.core.exercise import Exercise, Inputs
 from graders.sandbox.inside.kernel import run_probe
 from graders.sandbox.outside.conversation import probes_for
-from graders.wire.data import DTYPES, MAX_DEPTH, Array, DataError, Refused, decode
+from graders.wire.data import DTYPES, MAX_DEPTH, Array, Refused, decode
 from graders.wire.frames import Frame
 
 
@@ -146,14 +146,3 @@ def part_by_part(value: Any, odd: Sequence[Callable[[random.Random], Any]], rng:
             yield {name: value[name] for name in value if name != key}
             for thing in odd:
                 yield {**value, key: thing(rng)}
-
-
-def spoilt_bytes(tree: Any, body: bytes, rng: random.Random) -> Any:
-    """What is decoded of an observation whose bytes were changed; None where it is refused."""
-    raw = bytearray(body)
-    for _ in range(min(len(raw), 8)):
-        raw[rng.randrange(len(raw))] = rng.randrange(256)
-    try:
-        return decode(tree, bytes(raw))
-    except DataError:
-        return None

@@ -1,9 +1,7 @@
 """Answers to every exercise: right ones in other styles, and a wrong one for each listed mistake.
 
 A folder a lesson, a file an exercise, each named as its grader. In a file `RIGHT` is a list of sources, and `WRONG` a
-list of wrong answers, each with what it violates (`graders.author.answers`). Some files still have the older form: a
-dict from the id of a mistake to the source that makes it, and beside it `ALSO_WRONG`, a list of answers that must fail
-with any diagnosis. A source is the text of an exercise cell.
+list of wrong answers, each with what it violates (`graders.author.answers`). A source is the text of an exercise cell.
 """
 
 from __future__ import annotations
@@ -41,8 +39,6 @@ def answers_of(lesson: str) -> Answers:
 
 def _wrong(module: ModuleType) -> dict[str, str]:
     """A wrong answer for each mistake: the first, where there are several."""
-    if isinstance(module.WRONG, dict):
-        return dict(module.WRONG)
     found: dict[str, str] = {}
     for wrong in module.WRONG:
         if wrong.mistake is not None:

@@ -78,6 +78,7 @@ if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):  # befor
     del LEFT_BEHIND["hooks on saved tensors"]
 CHECK_EACH = """
 import json, os, sys
+from dataclasses import replace
 import torch
 from torch import nn
 from graders.core import course
@@ -87,7 +88,8 @@ names, exercises = {}, []
 for lesson in ("01", "04", "11"):
     key, answers = next(iter(answers_of(lesson).right.items()))
     exec(answers[0], names)
-    exercises.append(course.find_exercise(key))
+    exercise = course.find_exercise(key)
+    exercises.append(replace(exercise, cases=exercise.cases[:2]))
 
 def check_all(left):
     exec(left, globals())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
 from graders.core import course
@@ -27,6 +28,7 @@ from graders.submissions.finding import Submission
 from graders.verdict.planting import Planted
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 from graders.wire.data import encode
+from graders.wire.draws import Rng
 from tests.make_class import SETUP, hand_in
 from tests.scenes.spying import SPY, Spied, spied
 
@@ -164,6 +166,13 @@ def test_in_a_box_an_answer_that_looks_around_finds_no_fault_and_gets_no_point(t
     (found,) = [exercise for exercise in results[0].exercises if exercise.key == "13-diagnose"]
     assert (found.status, found.score) == (Status.RAISED, 0)
     assert "LookupError: [True]" in found.message
+
+
+def test_a_hook_and_a_frozen_layer_may_come_together_in_a_planted_model() -> None:
+    exercise = find_scene_exercise("13-why-no-gradient")
+    for case in exercise.cases:
+        for seed in range(40 if "frozen" in case["way"] else 0):
+            exec(exercise.planted.plant(Rng(seed), case)["model"], {"torch": torch, "nn": nn})
 
 
 HIDDEN = {

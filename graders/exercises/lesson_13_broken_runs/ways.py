@@ -85,7 +85,8 @@ def ways_without_gradient(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     gain = "self.gain.detach()" if way in ("detach", "tiny") else "self.gain"
     text = program(
         [f"{gain} * torch.tanh(self.{places[2]}(self.norm(x)))", *steps],
-        [ALSO[one].replace(".it", f".{where[one]}") for one in where if one in ALSO],
+        # The fault comes last: on what it freezes no hook can be registered any more.
+        [ALSO[one].replace(".it", f".{where[one]}") for one in reversed(where) if one in ALSO],
         rng.integer(0, 99),
     )
     return {"model": text, "other": OTHER}

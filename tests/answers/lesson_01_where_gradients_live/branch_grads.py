@@ -4,6 +4,15 @@ from graders.author.answers import Wrong
 
 RIGHT = [
     """
+def branch_grads(w, x):
+    a = w + x
+    b = w + 1
+    a.retain_grad()
+    b.retain_grad()
+    (a * b).sum().backward()
+    return {"w": w.grad, "x": x.grad, "a": a.grad, "b": b.grad}
+""",
+    """
 import torch
 
 def branch_grads(w, x):

@@ -70,8 +70,8 @@ def busy_process(gate: int) -> int:
 
 def test_a_process_is_starved_where_many_others_are_busy() -> None:
     gate, opens = os.pipe()  # to fork among busy ones would take many seconds
-    children = [busy_process(gate) for _ in range(31)]
-    os.write(opens, bytes(31))
+    children = [busy_process(gate) for _ in range(15)]
+    os.write(opens, bytes(15))
     try:
         watch, until = ProcessorWatch(children[0]), time.monotonic() + 60
         while watch.starved_seconds <= 1 and time.monotonic() < until:

@@ -84,7 +84,7 @@ assert kept[0].shape == (1, 16, 64, 64)
 assert not layer._forward_hooks and torch.equal(scores, model(image))
 
 # %% [markdown]
-# Three lines, and the model itself is as it was. When the `with` block ends, the hook is gone. What it caught stays:
+# Three lines of code, and the model is unchanged. When the `with` block ends, the hook is gone. What it caught stays:
 # `kept[0]` is the output itself. It has 16 channels, and each of them is a picture. Here is the part around the
 # triangle: the larger the number, the brighter the pixel.
 
@@ -143,8 +143,8 @@ assert (
 )
 
 # %% [markdown]
-# What does a channel contribute? Let one of its numbers grow from 0 to what it is. The score grows with it at the speed
-# of the gradient, so the number adds *number · gradient* (an estimate: the speed may change on the way). Added up
+# What does a channel contribute? Imagine one of its numbers growing from 0 to its value. The gradient says how fast the
+# score grows with it, so the number adds *number · gradient* (an estimate: the speed may change on the way). Added up
 # channel by channel:
 
 # %%
@@ -223,7 +223,7 @@ for name, score in zip(CLASSES, scores[0].tolist()):
 assert [f"{score:.1f}" for score in scores[0].tolist()] == ["-9.2", "-1.0", "9.5"]
 
 # %% [markdown]
-# **Predict.** By the estimate, channel 3 adds 5.2 to the triangle's score, and little to the square's. Going by that
+# **Predict.** By the estimate, channel 3 adds 5.2 to the triangle's score, and less than 0.2 to the square's. By that
 # arithmetic alone, which has the highest score without it: `"circle"`, `"square"`, or still `"triangle"`? Put your
 # guess in place of the `...` and run the cell. Nobody marks it.
 
@@ -245,6 +245,7 @@ def without(channel):
 
 with layer.register_forward_hook(without(3)):
     changed = model(image).softmax(1)[0]
+    assert model(image)[0, 2] < scores[0, 2] - 10 and model(image)[0, 1] > 2
 
 left = scores[0, 2] - estimate[3]
 print(
@@ -275,12 +276,12 @@ show(
 
 # %% [markdown] explains="00-channel-off"
 # By the estimate, the triangle keeps 4.3 and stays ahead. But the model sees a square: the same drawing, the same
-# weights, and one channel of 16 is off. A gradient speaks of small changes, and switching off is a big one. Before you
-# believe an estimate, try it.
+# weights, and one channel of 16 is off. The triangle's score fell further than estimated, and the square's rose. A
+# gradient speaks of small changes, and switching off is a big one. Before you believe an estimate, try it.
 
 # %% [markdown]
 # **Predict.** Now switch off each channel in turn. For how many of the 16 does the answer change? (The triangle leads by
-# about 10.6, and the next largest estimates are 3.3 and 1.4.)
+# more than 10, and the next largest estimates are 3.3 and 1.4.)
 
 # %%
 guess("00-each-channel-off", channels=1)

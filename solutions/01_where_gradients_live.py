@@ -21,7 +21,7 @@ from graders import check, compare, guess, hint, progress, replay, rules, soluti
 from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
-# ## A graph of four tensors, and two hooks
+# ## A graph of five tensors, and two hooks
 #
 # Here is a computation that is small enough to do by hand:
 #
@@ -61,7 +61,7 @@ caption(
     0.5,
     0.25,
     "Values flow from left to right. backward() sends gradients from right to left, "
-    "along the same arrows.",
+    "against the arrows.",
 )
 show(
     figure,
@@ -87,8 +87,8 @@ compare("01-two-leaves", w=w.grad, x=x.grad)
 assert seen == {"a": 2, "b": 3} and w.grad.item() == 5 and x.grad.item() == 2
 
 # %% [markdown] explains="01-two-leaves"
-# `x` reaches `y` by one path, through `a`, and gets what the hook on `a` saw, `b = 2`. `w` reaches `y` by two paths:
-# through `a` it gets 2, through `b` it gets `a = 3`. The gradients of the two paths are added: 5.
+# `x` reaches `y` by one path, through `a`, and gets the 2 that the hook on `a` saw, which is the value of `b`. `w`
+# reaches `y` by two paths: through `a` it gets 2, and through `b` the value of `a`, 3. They are added: 5.
 
 # %% [markdown]
 # Every tensor knows whether it is a leaf. Those from `torch.tensor(…)` are, and so are the weights of a model. The result
@@ -495,8 +495,8 @@ show(
 # Beware of steps that work **in place**: `h.mul_(5)` writes its result into `h` and returns `h` itself. Here is a chain
 # of three steps, `2 * h`, `h.mul_(5)` and `3 * h`. Each result retains its gradient and goes into the list `steps`.
 #
-# **Predict.** What is in the `.grad` of the three entries, from the first to the last? And what, if the second step is
-# `h.clone().mul_(5)`? Write two lists of three numbers.
+# **Predict.** What is in the `.grad` of the three entries, from the first to the last? And what if the second step is
+# `h.clone().mul_(5)` instead? Write two lists of three numbers.
 
 # %%
 guess("01-in-place", overwritten=[3, 3, 1], copied=[15, 3, 1])
@@ -637,7 +637,7 @@ print("by autograd.grad:", by_autograd.item(), "  by retain_grad:", h.grad.item(
 # | `t.is_leaf` | any time | `False` for a result with a graph behind it (a `grad_fn`), else `True` |
 # | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
 # | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
-# | `t.register_hook(fn)` | before `backward()` | has `backward()` call `fn(grad)` with the gradient of each pass; returns a handle |
+# | `t.register_hook(fn)` | before `backward()` | makes `backward()` call `fn(grad)` with the gradient of each pass; returns a handle |
 # | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
 # | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not; adds to the `.grad` of retained tensors only |
 #
@@ -648,7 +648,7 @@ print("by autograd.grad:", by_autograd.item(), "  by retain_grad:", h.grad.item(
 #   discriminator would like to see changed.
 # - **Style transfer.** Here the image itself is the leaf: the optimizer changes the image.
 #
-# Next: lesson 2, with all that a tensor hook can tell.
+# Next: lesson 2, on what a tensor hook can tell you.
 
 # %%
 progress()

@@ -35,7 +35,7 @@ from graders.figures import (
 # returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the gradient: lesson 3.)
 #
 # In lesson 1 two hooks caught what `retain_grad` kept. Here is that graph again, with other numbers: `a = w + x = 6`,
-# `b = w + 1 = 5`, `y = a * b`. The hooks on `b` and `a` print what they receive, and nothing else is stored.
+# `b = w + 1 = 5`, `y = a * b`. The hooks on `b` and `a` print what they receive, and nothing is stored in `a` or `b`.
 #
 # **Predict.** Which number does each hook print?
 
@@ -565,7 +565,7 @@ def grads_by_name(tensors, loss):
 # ## When a tensor is overwritten
 #
 # An in-place operation such as `t.mul_(10)` gives the same Python object a new value and a new place in the graph. What
-# becomes of hooks that were registered before?
+# happens to the hooks that were registered before?
 #
 # We take, in this order: `t = 3 * x`, a hook on `t`, `t.mul_(10)`, another hook on `t`, and the loss `7 * t`. (`t` also
 # retains its gradient.)

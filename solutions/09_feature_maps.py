@@ -193,8 +193,8 @@ assert (
 # %% [markdown]
 # ## Trained, and not
 #
-# Here are maps of the collage, of each layer the eight that vary most. The second network has the same weights in
-# disorder: they have been shuffled within each layer, and nothing is left of what it learned.
+# Here are maps of the collage, the eight of each layer that vary most. The second network has the same weights in
+# disorder: those of each convolution and linear layer are shuffled, and the batch norms stay as they are.
 
 
 # %% tags=["figure"]
@@ -311,7 +311,7 @@ show(
 #
 # ## Every ReLU in one picture
 #
-# How many of the values after each ReLU are 0, and how many stick to the ceiling of 6? Here are all ReLUs, over the
+# How many of the values after each ReLU are 0, and how many are cut off at 6? Here are all ReLUs, over the
 # three pictures, in the order in which the hooks fired.
 
 # %%
@@ -458,9 +458,9 @@ show(
 )
 
 # %% [markdown]
-# No channel *is* the cat: none adds as much as 0.7. But all six that speak for the cat lie mostly on the cat. Of the
-# six for espresso, five lie mostly on the cup, and one, to be honest, on the cat. Weighting maps by how much they speak
-# for a class is the idea behind Grad-CAM, in lesson 10.
+# No channel *is* the cat: none adds as much as 0.7. But all six that speak for the cat lie more on the cat than on the
+# cup. Of the six for espresso, five lie more on the cup, and one, to be honest, on the cat. Weighting maps by how much
+# they speak for a class is the idea behind Grad-CAM, in lesson 10.
 #
 # ## All convolutions of a ResNet-34
 #
@@ -614,7 +614,7 @@ assert not same and torch.allclose((kept["bn2"] + ones).relu(), kept[""])
 # ## A figure of all maps
 #
 # `map_grid`, which drew the grids above, is ours. For your own, `figure, places = empty_axes(count, columns)` gives you a
-# figure with empty axes, row by row. What is left is what keeps a picture honest: the scale of each map, as in
+# figure with empty axes, row by row. You add what keeps a picture honest: the scale of each map, as in
 # `axes.imshow(values, cmap="gray", vmin=low, vmax=high)`, and `axes.set_title(...)`, which says what the channel is.
 
 
@@ -637,7 +637,8 @@ def plot_maps(fm, ncols=8, shared=False):
 
 
 # %% [markdown]
-# Eight maps of each of the convolutions 0, 15 and 30: drawn by your function, or by ours as long as it is not solved.
+# Eight maps of each of the convolutions 0, 15 and 30, a row for each and each map on a scale of its own: drawn by your
+# function, or by ours as long as it is not solved. The titles count through all 24.
 
 # %%
 alike = torch.cat(
@@ -888,7 +889,8 @@ show(
 )
 
 # %% [markdown] explains="09-learning-rate"
-# With 0.2 the later blocks go out within ten steps: in the end more than nine in ten of their outputs are close to 0.
+# With 0.2 the later blocks fall almost silent within ten steps: in the end more than nine in ten of their outputs are
+# close to 0.
 # The mean of block 0 has more than doubled instead. The loss says only that nothing is learned; the picture says where,
 # and from which step on. Lesson 13 is about such runs.
 

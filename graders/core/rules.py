@@ -94,7 +94,8 @@ BRIEF = (
     Rule(
         2,
         "Take your own hooks off, and leave everyone else's on:",
-        "what they change counts. Some contracts ask for a hook that stays; its handle removes that hook alone.",
+        "where one changes a value, the new value counts. Some contracts ask for a hook that stays; its handle removes "
+        "that hook alone.",
     ),
     Rule(
         3,

@@ -134,19 +134,6 @@ class TestCountCallsByType:
             names = {module: name for name, module in model.named_modules()}
             return Counter(names.get(module, "") for module in calls(model, x))
 
-        def classes_as_texts(model, x):
-            """The keys of your dict are texts such as `<class '...'>`. Use the name of the class:
-            `type(module).__name__`.
-            """
-            return Counter(str(type(module)) for module in calls(model, x))
-
-        def goes_on_counting(model, x, counts=Counter()):  # noqa: B006 - the mistake
-            """Your counts go on from those of earlier calls. Make the dict inside your function, so that each call
-            gets a new one.
-            """
-            counts.update(by_class(calls(model, x)))
-            return counts
-
         def each_module_once(model, x):
             """You counted each module once, however often it was called. Count in every call of the hook."""
             return by_class(dict.fromkeys(calls(model, x)))

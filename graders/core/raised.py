@@ -18,12 +18,20 @@ _CUT = Explanation(
     "You handed a leaf to a function that works in place. `detach().requires_grad_()` makes a leaf and cuts the graph: "
     "hand on the tensor itself, and call `retain_grad()` on it or give it a hook.",
 )
-_NO_VALUE = Explanation(
-    "none-for-a-tensor",
-    "Something is `None` where you use a tensor: `.grad` before a pass has filled it (a hook on a tensor runs before "
-    "that), after it was set to `None`, or of a tensor that is no leaf; `.grad_fn` of a leaf; an entry that starts as "
-    "`None`; or what a hook or a function should have returned.",
+_NO_VALUE = (
+    (
+        r"\.grad\b",
+        "`.grad` is `None` here: no pass has filled it yet (a hook on a tensor runs before that), it was set to `None`, "
+        "or the tensor is no leaf.",
+    ),
+    (r"\.grad_fn\b", "`.grad_fn` is `None` here, as that of every leaf is."),
+    (
+        "",
+        "Something is `None` where you use a tensor: a gradient that has not come yet, an entry that starts as `None`, "
+        "or what a hook or a function should have returned.",
+    ),
 )
+"""What is `None`, by what stands in the line."""
 _NO_TENSOR = Explanation(
     "tuple-for-a-tensor",
     "A tuple, a list or a dict stands here in place of a tensor. A module may return one, and hooks get `args`, "
@@ -125,12 +133,16 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _IN_A_BLOCK if re.fullmatch(r"'[\w.]+\.\w+'", message) else _NO_KEY
     used = re.search(_NONE_USED, message)
     if used and line:
-        return _NO_VALUE if (used[1] or "[") in line or line.endswith("…") else None
+        return _explain_none(line) if (used[1] or "[") in line or line.endswith("…") else None
     if re.search(r"got \(.*NoneType", message) and line:
-        return _NO_VALUE
+        return _explain_none(line)
     if "'function' object has no attribute" in message and line:
         return _NOT_CALLED
     return _by_line(error, message, line) if ": " in line else None
+
+
+def _explain_none(line: str) -> Explanation:
+    return Explanation("none-for-a-tensor", next(text for part, text in _NO_VALUE if re.search(part, line)))
 
 
 def _by_line(error: str, message: str, line: str) -> Explanation | None:
@@ -153,7 +165,7 @@ def _by_line(error: str, message: str, line: str) -> Explanation | None:
         return None
     kind, own_use = missing[1], f".{missing[2]}" in code or not whole
     if kind == "NoneType":
-        return _NO_VALUE if own_use else None
+        return _explain_none(line) if own_use else None
     if kind in _COLLECTIONS and own_use:
         return _NO_TENSOR if re.fullmatch(_OF_TENSORS, missing[2]) else None
     if kind in _COLLECTIONS:

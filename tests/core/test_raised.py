@@ -207,3 +207,14 @@ def test_what_an_exception_is_about(program: Callable[[], object], line: str, id
     found = explain_exception(type(raised.value).__name__, str(raised.value), line)
     assert (found and found.id) == id
     assert found is None or len(found.message) <= 300
+
+
+@pytest.mark.parametrize(
+    ("line", "begins"),
+    [("p.grad * s", "`.grad` is `None`"), ("t.grad_fn * s", "`.grad_fn` is"), ("total * s", "Something is")],
+)
+def test_what_is_none_is_said_by_what_stands_in_the_line(line: str, begins: str) -> None:
+    text = "unsupported operand type(s) for *: 'NoneType' and 'float'"
+    found = explain_exception("TypeError", text, f"line 2 of its cell: {line}")
+    assert found is not None
+    assert found.message.startswith(begins)

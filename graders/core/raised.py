@@ -21,8 +21,8 @@ _CUT = Explanation(
 _NO_VALUE = (
     (
         r"\.grad\b",
-        "`.grad` is `None` here: no pass has filled it yet (a hook on a tensor runs before that), it was set to `None`, "
-        "or the tensor is no leaf.",
+        "`.grad` is `None` here: no pass has filled it yet (a hook on a tensor runs before that), it was set to "
+        "`None`, or the tensor is no leaf.",
     ),
     (r"\.grad_fn\b", "`.grad_fn` is `None` here, as that of every leaf is."),
     (

@@ -56,7 +56,7 @@ def placed(call: Call, draw: Draw, case: Any) -> Seen:
     figure.draw_without_rendering()  # only then have all axes their places
     axes = the_axes_of(figure)
     box = {ax: ax.get_window_extent() for ax in axes}
-    place = {ax: (round(-box[ax].y0 - box[ax].y1), round(box[ax].x0 + box[ax].x1)) for ax in axes}
+    place: Any = {ax: (round(-box[ax].y0 - box[ax].y1), round(box[ax].x0 + box[ax].x1)) for ax in axes}
     images = [im for ax in sorted(axes, key=place.get) for im in ax.get_images() if im.get_visible()]
     yield "the images, row by row", [im.get_array().tolist() for im in images]
     rows = [place[im.axes][0] for im in images]

@@ -288,12 +288,12 @@ assert all(
 # %% [markdown]
 # ## Three rules
 #
-# Above each exercise stands its *contract*, which says what your function does.
+# Above each exercise, its *contract* says what your function does.
 #
 # {{rules}}
 #
-# [One page](rules.md), or `rules()`, explains them. Read the contract, replace the last line of the cell below it, and
-# run that cell, then the check.
+# [One page](rules.md), or `rules()`, explains them. Read the contract, replace the last line of the cell below, run it,
+# then the check.
 
 
 # %% exercise="01-branch-grads"

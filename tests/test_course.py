@@ -80,7 +80,9 @@ WATCHES = "def record_grad(t, store):\n    return t.register_hook(lambda g: stor
         (
             "01-branch-grads",
             Answer("an answer", EMPTY, mistake="unheard-of"),
-            "an answer is taken for None: the result: the key 'w' is missing; there are []",
+            "an answer is taken for nothing-recorded: Nothing was recorded, and something should be. If a hook should "
+            "have done it: it has not run (was it on another module, on a copy, or off again before the run or the "
+            "pass?), or it writes to another object than you return.",
         ),
         (
             "01-branch-grads",

@@ -42,8 +42,8 @@ _MISSING: Sequence[tuple[Callable[[str, str], object], str, str]] = (
 """Whether it is so, by the key that is missing and those that are there, in words; an id and a message."""
 _EMPTY = Explanation(
     "nothing-recorded",
-    "Nothing was recorded, and something should be: your hook has not run. Was it on another module, on a copy, or off "
-    "again before the run or the pass? Or it writes to another object than you return.",
+    "Nothing was recorded, and something should be. If a hook should have done it: it has not run (was it on another "
+    "module, on a copy, or off again before the run or the pass?), or it writes to another object than you return.",
 )
 _BEGINS_ALIKE = Explanation(
     "names-that-begin-alike",

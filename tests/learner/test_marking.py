@@ -58,7 +58,7 @@ def words(text: str) -> list[str]:
 
 
 def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(folder: Path, check: Check) -> None:
-    raises = "def per_pass_grads(w, fns):\n    print('[bold]got', len(fns))\n    return w.nothing"
+    raises = "def per_pass_grads(w, fns):\n    print('[bold]got', len(fns))\n    raise ValueError('no such')"
     answer(folder / FIRST, branch_grads=BRANCH, chain_grads=REVERSED, per_pass_grads=raises)
     done = check("--seed", "7")
     lines = words(done.stdout)
@@ -70,7 +70,8 @@ def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(fol
     assert lines[lines.index("expected yours") + 1] == "chain_grads([lambda t: 3 * t, lambda t: t * t], x)[0] 12 1"
     assert lines[lines.index("✗ 01-chain-grads") :].index("") == 4
     assert any(line.endswith("hookwork check 01-chain-grads --more") for line in lines)
-    assert "nothing' at line 3 of its cell: return w.nothing. The call was per_pass_grads(tensor([" in " ".join(lines)
+    said = "no such at line 3 of its cell: raise ValueError('no such'). The call was per_pass_grads(tensor(["
+    assert said in " ".join(lines)
     assert "A hint: hookwork hint 01-chain-grads" in lines
     assert "The inputs were drawn from --seed 7" in lines[-2]
     assert json.loads((folder / "hookwork-progress.json").read_text())["exercises"] == {

@@ -79,9 +79,9 @@ def described(kept, **ways):
     ),
 )
 class TestActivationStats:
-    """Write `activation_stats(layers, step, batches)`: `step(batch)` trains a model on one batch; call it for each
-    batch, in order. Return, under each key of the dict `layers`, a dict with `"mean"`, `"std"` and `"hist"` of the
-    outputs of that module: tensors with an entry (`hist`: a row) for each step.
+    """Write `activation_stats(layers, step, batches)`: call `step(batch)`, a training step, for each batch, in order.
+    Return, under each key of the dict `layers`, a dict with `"mean"`, `"std"` and `"hist"` of the outputs of that
+    module: tensors with an entry (`hist`: a row) for each step.
 
     **Example.**
 

@@ -448,8 +448,8 @@ show(
         label=0.95,
     ),
     "Two rows, each with the collage and the maps of six channels as heat over it. In "
-    f"the row {left} minus {right} all six are hot on the left half. In the other row "
-    "most are hot on the right half"
+    f"the row {left} minus {right} all six are hotter on the left half. In the other "
+    "row most are hotter on the right half"
     + (
         ", and one, channel 1269, on the left half, on the cat."
         if seen.photographs

@@ -20,7 +20,7 @@ _CUT = Explanation(
 )
 _NO_VALUE = (
     (
-        r"\.grad\b",
+        r"\.grad\b(?!\()",  # the attribute, and not `torch.autograd.grad(...)`
         "`.grad` is `None` here: no pass has filled it yet (a hook on a tensor runs before that), it was set to "
         "`None`, or the tensor is no leaf.",
     ),
@@ -86,7 +86,7 @@ _IN_OWN_LINE = (
         "is [out, in], so it computes `x @ weight.T + bias`; `F.linear(x, weight)` turns the weight round itself.",
     ),
 )
-"""The same for messages that are about a line of the learner only if this is found in it."""
+"""What a message contains, what stands in the learner's line if it is about that line, an id and a message."""
 _COLLECTIONS = ("tuple", "list", "dict")
 _OF_TENSORS = (
     "detach|clone|shape|size|abs|mean|sum|norm|clamp|flatten|numel|reshape|view|grad|register_hook|requires_grad|mul_?"

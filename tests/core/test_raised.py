@@ -211,7 +211,11 @@ def test_what_an_exception_is_about(program: Callable[[], object], line: str, id
 
 @pytest.mark.parametrize(
     ("line", "begins"),
-    [("p.grad * s", "`.grad` is `None`"), ("t.grad_fn * s", "`.grad_fn` is"), ("total * s", "Something is")],
+    [
+        ("p.grad * s", "`.grad` is `None`"),
+        ("t.grad_fn * s", "`.grad_fn` is"),
+        ("torch.autograd.grad(y, t)[0] * s", "Something is"),
+    ],
 )
 def test_what_is_none_is_said_by_what_stands_in_the_line(line: str, begins: str) -> None:
     text = "unsupported operand type(s) for *: 'NoneType' and 'float'"

@@ -122,10 +122,10 @@ class Comparison:
         """Whether rounding changes what the first reference shows by at most a tenth of the tolerance.
 
         It is run in float64, and in float64 with changed last digits. A draw in float64 is not run again: it will do
-        unless a number looks like what rounding leaves of a sum that is 0.
+        unless a number looks like what rounding leaves of a sum that is 0. Nor is one that shows no such number.
         """
         rough = list(tensors_and_floats(reference_sections(self.outcome(play, 0, draw), self.key)))
-        if is_exact(draw):
+        if is_exact(draw) or not rough:
             return not any(looks_like_rounding(shown) for shown in rough)
         exact, disturbed = (
             list(tensors_and_floats(reference_sections(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import math
 import symtable
@@ -50,6 +51,9 @@ def shortened(lines: Sequence[Line], name: str) -> list[Line]:
         touched.append(own | stores)
     wanted, kept = set[str](), list[Line]()
     for line, names in zip(reversed(lines), reversed(touched)):
+        plain = _with_plain_handler(line, wanted)
+        names -= line.names[0] - plain.names[0]
+        line = plain
         stores, uses = line.names
         is_block = "\n" in line.text and not line.text.startswith(("def ", "class "))
         acts = (is_block or not stores) and bool(names & wanted)
@@ -58,6 +62,19 @@ def shortened(lines: Sequence[Line], name: str) -> list[Line]:
             kept.append(line)
             wanted |= names
     return _with_joined_end(kept[::-1])
+
+
+def _with_plain_handler(line: Line, wanted: set[str]) -> Line:
+    """The same line; if it is a `try` that notes its exception under a name nobody wants, it passes over that."""
+    if not line.text.startswith("try:"):
+        return line
+    (block,) = ast.parse(line.text).body
+    assert isinstance(block, ast.Try)
+    noted = Line("\n".join(ast.unparse(part) for handler in block.handlers for part in handler.body)).names[0]
+    if not noted or noted & wanted:
+        return line
+    block.handlers = [ast.ExceptHandler(ast.Name("BaseException", ast.Load()), None, [ast.Pass()])]
+    return Line(ast.unparse(ast.fix_missing_locations(block)))
 
 
 def _with_joined_end(lines: list[Line]) -> list[Line]:

@@ -205,7 +205,7 @@ class _Teller(StoryExpressions):
         if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and isinstance(target, ast.Name):
             renamed[last.value.id] = target.id
         for name, given in zip(inspect.signature(helper).parameters, asked.args):
-            if self._is_drawn(given):
+            if isinstance(given, ast.Constant) or self._is_drawn(given):
                 self._drawn[name] = self._value_of(given)
             elif (text := ast.unparse(self.visit(copy.deepcopy(given)))).isidentifier():
                 renamed[name] = text

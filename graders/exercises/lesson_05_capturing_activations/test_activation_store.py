@@ -64,6 +64,7 @@ class Store:
             "each store has its own record": stores.OWN,
         },
         axes=stores.AXES,
+        impossible=stores.IMPOSSIBLE,
     ),
 )
 class TestActivationStore:

@@ -48,6 +48,7 @@ def capture(model, name, x, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.CALLS, **captures.MODEL},
+        impossible=captures.IMPOSSIBLE,
         names=captures.one_name,
         function=captures.itself,
     ),

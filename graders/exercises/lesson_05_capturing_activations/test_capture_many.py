@@ -44,6 +44,7 @@ def capture(model, names, x, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.SEVERAL, **captures.MODEL},
+        impossible=captures.IMPOSSIBLE,
         names=captures.a_list_of_names,
         function=captures.itself,
     ),

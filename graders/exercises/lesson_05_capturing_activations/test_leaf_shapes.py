@@ -58,6 +58,7 @@ def shapes(model, x, names=leaves, which=-1, shape=shape, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.LEAVES, **captures.MODEL},
+        impossible=captures.IMPOSSIBLE,
         names=captures.no_name,
         function=captures.itself,
     ),

@@ -43,6 +43,7 @@ def save(model, name, x, path, which=0, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.FIRST, **captures.MODEL},
+        impossible=captures.IMPOSSIBLE,
         names=captures.one_name,
         function=captures.through_a_file,
     ),

@@ -42,7 +42,7 @@ def all_but(output, channels):
     ),
     scene=stories(
         promises={
-            "the listed channels are off": edits.edited,
+            "the listed channels are off": (edits.edited, edits.around),
             "a later call starts afresh": edits.later,
             "the model runs once": edits.run_as_it_is,
             "x and the model are as before": edits.left_alone,
@@ -51,6 +51,7 @@ def all_but(output, channels):
             "a call inside a call changes nothing": edits.called_inside,
         },
         axes=edits.MODEL,
+        impossible=edits.IMPOSSIBLE,
         ask=edits.ablated,
         runs=1,
     ),

@@ -52,7 +52,7 @@ class Stop(Exception):
     scene=stories(
         promises={
             "the whole output comes from the clean run": edits.whole,
-            "only the listed channels are replaced": edits.edited,
+            "only the listed channels are replaced": (edits.edited, edits.around),
             "a later call starts afresh": edits.later,
             "the model runs on clean and then on corrupt": (edits.run_as_it_is, edits.run_for_equal_inputs),
             "inputs and model are as before": edits.left_alone,
@@ -61,6 +61,7 @@ class Stop(Exception):
             "a call inside a call changes nothing": edits.called_inside,
         },
         axes=edits.MODEL,
+        impossible=edits.IMPOSSIBLE,
         ask=edits.patched,
         runs=2,
     ),

@@ -50,6 +50,7 @@ def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how)
             "nothing of the caller changes": captures.left_alone,
         },
         axes={**captures.ONE, **captures.MODEL, **captures.SHIFTED},
+        impossible=captures.IMPOSSIBLE,
         names=captures.one_name,
         function=captures.itself,
     ),

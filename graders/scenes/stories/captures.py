@@ -23,11 +23,17 @@ MODEL = {
     "grad_mode": ("on", "off"),
     "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
 }
-ONE = {"layer": ("norm", "skip; skip2", "skip2", "block.pair", "loss")}
-SEVERAL = {"layer": ("skip, norm; skip2", "block.pair, skip, norm", "loss, norm, skip2, block.pair, skip")}
-CALLS = {"layer": ("act", "again", "norm", "block.pair")}
-FIRST = {"layer": ("skip", "again", "skip2", "block.pair", "loss"), "path": ("str", "Path"), "file": ("new", "old")}
-LEAVES = {"layer": ("block.pair, skip", "loss, act", "skip2, gate", "act, skip, gate, block.pair")}
+ONE = {"layer": ("skip; chain", "norm", "skip; skip2", "skip2", "block.pair", "loss")}
+SEVERAL = {
+    "layer": ("skip, norm; chain", "skip, norm; skip2", "block.pair, skip, norm", "loss, norm, skip2, block.pair, skip")
+}
+CALLS = {"layer": ("act; chain", "act", "again", "norm", "block.pair")}
+FIRST = {
+    "layer": ("skip; chain", "skip", "again", "skip2", "block.pair", "loss"),
+    "path": ("str", "Path"),
+    "file": ("new", "old"),
+}
+LEAVES = {"layer": ("skip; chain", "block.pair, skip", "loss, act", "skip2, gate", "act, skip, gate, block.pair")}
 
 SHIFTED = {"shift": (0.7,)}
 """For a mean: that of what a norm has just normalized would be 0, but for rounding."""
@@ -37,6 +43,19 @@ def names_of(case: Any) -> list[str]:
     """The names of the layers in question, in an order in which they do not run. Behind a semicolon are others."""
     found: list[str] = case.layer.partition("; ")[0].split(", ")
     return found
+
+
+def is_chain(case: Any) -> bool:
+    """Whether the model has its layers one after the other, which makes the shortest programs."""
+    return "chain" in case.layer
+
+
+def no_odd_chain(layer: str, odd: str) -> bool:
+    """A chain calls its layers with one tensor, and returns what comes out of the last."""
+    return "chain" in layer and odd in ("keyword", "tuple", "dict", "unused")
+
+
+IMPOSSIBLE = [no_odd_chain]
 
 
 def first_name(case: Any) -> str:
@@ -99,6 +118,24 @@ def through_a_file(call: Call, case: Any) -> Any:
 
 
 @told
+def a_chain(case: Any) -> Any:
+    """Layers one after the other. What is called `relu` overwrites in place what it gets."""
+    model = nn.Sequential()
+    if repeats(case):
+        model.act = nn.Tanh()
+    model.norm = nn.BatchNorm1d(2)
+    if repeats(case):
+        model.again = model.act
+    else:
+        model.skip = nn.Identity()
+    model.relu = nn.ReLU(inplace=True)
+    model.head = nn.Tanh()
+    if hasattr(case, "shift"):
+        nn.init.constant_(model.norm.bias, case.shift)
+    return model
+
+
+@told
 def a_net(draw: Draw, case: Any) -> Any:
     """The class of a net with the layers in question, which overwrites each output in place."""
 
@@ -157,9 +194,13 @@ def a_model(draw: Draw, case: Any) -> Any:
     if is_convolutional(case):
         torch.manual_seed(draw.choice(range(100)))
         Net = a_net_with_convolutions(draw, case)
+        model = Net()
+    elif is_chain(case):
+        model = a_chain(case)
     else:
         Net = a_net(draw, case)
-    model = in_its_state(Net, draw, case)
+        model = Net()
+    in_its_state(model, draw, case)
     if case.hooks == "watching":
         model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":
@@ -200,11 +241,13 @@ def in_order(call: Call, draw: Draw, case: Any, names: Names, function: Function
 
 def called_inside(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
     """A hook of the model makes such a call with another model."""
+    import copy
+
     capture = function(call, case)
     model, x = a_model(draw, case)
     more = names(draw, case)
     y = draw.tensor(*size_of(case))
-    other = type(model)().to(x.dtype)
+    other = copy.deepcopy(model)
     inner: list[Any] = []
     model.register_forward_hook(lambda *args: inner.append(capture(other, *more, y)))
     found = capture(model, *more, x)

@@ -10,10 +10,10 @@ from graders.scenes.stories.model_states import in_its_state
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
-Ask = Callable[[Call, Any, nn.Module, list[int], Tensor, Tensor], Any]
-"""Calls the learner's function for a model, channels, its input, and an input from which channels may be taken."""
+Ask = Callable[[Call, nn.Module, str, list[int], Tensor, Tensor], Any]
+"""Calls the learner's function for a layer of a model, channels, the input, and one from which channels may be taken."""
 MODEL = {
-    "layer": ("norm", "skip", "block.act", "head", ""),
+    "layer": ("norm; chain", "norm", "block.act", "head", ""),
     "dtype": ("float32", "float64"),
     "rank": (2, 3, 4),
     "collection": ("many", "one", "repeated", "empty"),
@@ -26,16 +26,30 @@ MODEL = {
 }
 
 
+def no_odd_chain(layer: str, odd: str) -> bool:
+    """A chain calls its layers with one tensor."""
+    return "chain" in layer and odd == "keyword"
+
+
+IMPOSSIBLE = [no_odd_chain]
+
+
+def name_of(case: Any) -> str:
+    """The name of the layer in question."""
+    name: str = case.layer.partition("; ")[0]
+    return name
+
+
 @told
-def ablated(call: Call, case: Any, model: Any, channels: Any, x: Any, y: Any) -> Any:
+def ablated(call: Call, model: Any, name: str, channels: Any, x: Any, y: Any) -> Any:
     """For `function(model, name, channels, x)`."""
-    return call(model, case.layer, channels, x)
+    return call(model, name, channels, x)
 
 
 @told
-def patched(call: Call, case: Any, model: Any, channels: Any, x: Any, y: Any) -> Any:
+def patched(call: Call, model: Any, name: str, channels: Any, x: Any, y: Any) -> Any:
     """For `function(model, name, clean, corrupt, channels)`."""
-    return call(model, case.layer, y, x, channels)
+    return call(model, name, y, x, channels)
 
 
 def size_of(case: Any) -> int:
@@ -56,8 +70,18 @@ def some_channels(draw: Draw, case: Any) -> list[int]:
 
 
 @told
-def a_model(draw: Draw, case: Any) -> Any:
-    """A model with the layer in question, which overwrites in place what it can; and two inputs."""
+def a_chain(case: Any) -> Any:
+    """Layers one after the other, of which one overwrites in place what it gets: this makes the shortest programs."""
+    model = nn.Sequential()
+    model.norm = nn.BatchNorm2d(size_of(case)) if case.rank == 4 else nn.BatchNorm1d(size_of(case))
+    model.relu = nn.LeakyReLU(0.5, inplace=True)
+    model.head = nn.Tanh()
+    return model
+
+
+@told
+def a_net(case: Any) -> Any:
+    """The class of a net with the layer in question, which overwrites in place what it can."""
 
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -66,21 +90,30 @@ def a_model(draw: Draw, case: Any) -> Any:
             if case.layer == "block.act":
                 self.act = nn.Identity()
                 self.block = nn.ModuleDict({"act": nn.LeakyReLU(0.5)})
-            if case.layer == "skip":
-                self.skip = nn.Identity()
             self.norm = nn.BatchNorm2d(size_of(case)) if case.rank == 4 else nn.BatchNorm1d(size_of(case))
 
         def forward(self, x: Tensor) -> Any:
             h = (self.norm(input=x) if case.odd == "keyword" else self.norm(x)).mul_(-0.5)
             if case.layer == "block.act":
                 h = self.act(self.block["act"](h).mul_(-0.5))
-            return self.head(self.skip(x) + h + x if case.layer == "skip" else h)
+            return self.head(h)
 
-    model = in_its_state(Net, draw, case)
+    return Net
+
+
+@told
+def a_model(draw: Draw, case: Any) -> Any:
+    """A model with the layer in question, and two inputs."""
+    if "chain" in case.layer:
+        model = a_chain(case)
+    else:
+        Net = a_net(case)
+        model = Net()
+    in_its_state(model, draw, case)
     if case.hooks == "watching":
-        model.get_submodule(case.layer).register_forward_hook(lambda module, args, out: None)
+        model.get_submodule(name_of(case)).register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":
-        model.get_submodule(case.layer).register_forward_hook(lambda module, args, out: out.roll(1, 1) + 1)
+        model.get_submodule(name_of(case)).register_forward_hook(lambda module, args, out: out.roll(1, 1) + 1)
     x = an_input(draw, case)
     y = an_input(draw, case)
     if case.odd == "frozen" or case.layer == "":
@@ -94,15 +127,34 @@ def edited(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     """The listed channels are others in this run."""
     model, x, y = a_model(draw, case)
     channels = some_channels(draw, case)
-    out = ask(call, case, model, channels, x, y)
+    out = ask(call, model, name_of(case), channels, x, y)
     yield "the result", out
 
 
 def whole(call: Call, draw: Draw, case: Any) -> Seen:
     """Without channels, the whole output is another."""
     model, x, y = a_model(draw, case)
-    out = call(model, case.layer, y, x)
+    out = call(model, name_of(case), y, x)
     yield "the result", out
+
+
+def around(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """What goes around the layer stays as it is."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.skip = nn.Identity()
+
+        def forward(self, x: Tensor) -> Any:
+            return self.skip(x) + 2 * x
+
+    model = Net()
+    few = [1]
+    x = draw.tensor(2, 3)
+    y = draw.tensor(2, 3)
+    out = ask(call, model, "skip", few, x, y)
+    yield "the result where the input goes around the layer, too", out
 
 
 def later(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
@@ -111,8 +163,8 @@ def later(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     channels = some_channels(draw, case)
     z = an_input(draw, case)
     few = [0]
-    first = ask(call, case, model, channels, x, y)
-    again = ask(call, case, model, few, z, x)
+    first = ask(call, model, name_of(case), channels, x, y)
+    again = ask(call, model, name_of(case), few, z, x)
     yield "the result of a later call", again
     yield "the result of the first call after that", first
     out = model(z)
@@ -121,14 +173,16 @@ def later(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
 
 def called_inside(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     """A hook of the model makes such a call with another model."""
+    import copy
+
     model, x, y = a_model(draw, case)
     channels = some_channels(draw, case)
     z = an_input(draw, case)
-    other = type(model)().to(x.dtype)
+    other = copy.deepcopy(model)
     few = [1]
     inner: list[Any] = []
-    model.norm.register_forward_pre_hook(lambda *args: inner.append(ask(call, case, other, few, z, y)))
-    out = ask(call, case, model, channels, x, y)
+    model.norm.register_forward_pre_hook(lambda *args: inner.append(ask(call, other, name_of(case), few, z, y)))
+    out = ask(call, model, name_of(case), channels, x, y)
     yield "the result around another call", out
     yield "the results of the calls inside", inner
     after = other(z)
@@ -141,7 +195,7 @@ def run_as_it_is(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     channels = some_channels(draw, case)
     ran: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: ran.append(args[0].detach().clone()))
-    ask(call, case, model, channels, x, y)
+    ask(call, model, name_of(case), channels, x, y)
     yield "the inputs of the model", ran
 
 
@@ -151,7 +205,7 @@ def run_for_equal_inputs(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     few = [1]
     ran: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: ran.append("a run"))
-    out = ask(call, case, model, few, x, x)
+    out = ask(call, model, name_of(case), few, x, x)
     yield "the result", out
     yield "the runs", ran
 
@@ -161,7 +215,7 @@ def left_alone(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     model, x, y = a_model(draw, case)
     channels = some_channels(draw, case)
     before = Watch(model=model, x=x, y=y, channels=channels)
-    ask(call, case, model, channels, x, y)
+    ask(call, model, name_of(case), channels, x, y)
     yield "by the call", before.differences()
 
 
@@ -191,7 +245,7 @@ def model_raises(call: Call, draw: Draw, case: Any, ask: Ask, runs: int) -> Seen
     before = Watch(model=model, x=x, y=y)
     came = None
     try:
-        ask(call, case, model, channels, x, y)
+        ask(call, model, name_of(case), channels, x, y)
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception", came

@@ -8,9 +8,8 @@ from graders.scenes.story import Draw, told
 
 
 @told
-def in_its_state(Net: Any, draw: Draw, case: Any) -> Any:
-    """A model of a class with a layer `norm`: its dtype, its mode, that layer frozen, or `.grad` filled before."""
-    model = Net()
+def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
+    """Give a model with a layer `norm` its state: its dtype, its mode, that layer frozen, or `.grad` filled before."""
     if draw.is_double:
         model.double()
     if case.mode == "eval":
@@ -22,4 +21,3 @@ def in_its_state(Net: Any, draw: Draw, case: Any) -> Any:
     if case.odd == "filled":
         for p in model.parameters():
             p.grad = torch.ones_like(p)
-    return model

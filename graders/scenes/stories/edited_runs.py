@@ -11,7 +11,7 @@ from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
 Ask = Callable[[Call, nn.Module, str, list[int], Tensor, Tensor], Any]
-"""Calls the learner's function for a layer of a model, channels, the input, and one from which channels may be taken."""
+"""Calls the learner's function for a layer of a model, channels, an input, and one from which channels may be taken."""
 MODEL = {
     "layer": ("norm; chain", "norm", "block.act", "head", ""),
     "dtype": ("float32", "float64"),

@@ -54,6 +54,19 @@ BY_TEXT = (
         "frozen, or what `detach()` returns. Ask for the tensor itself; of data, make a copy that requires it.",
     ),
     (
+        r"stack expects a non-empty TensorList",
+        "stack-of-nothing",
+        "The list that you stack is empty: what should have filled it has not run, or put everything under another "
+        "key. Hooks that a loop makes all read its variable when they run, and by then it has its last value: bind it, "
+        "as in `lambda *args, name=name: ...`.",
+    ),
+    (
+        r"linalg.norm: If dim is not specified but ord is",
+        "norm-of-a-matrix",
+        "With an order, `torch.linalg.norm` takes vectors and matrices alone, and of a matrix it is another norm: its "
+        "largest singular value. The root of the sum of all squares is `t.norm()`, whatever the shape.",
+    ),
+    (
         r"through the graph a second time",
         "second-pass-of-a-graph",
         "A backward pass frees its graph, and you started a second one through it. One pass is often enough: hooks, "

@@ -40,7 +40,7 @@ _MISSING: Sequence[tuple[Callable[[str, str], object], str, str]] = (
     ),
 )
 """Whether it is so, by the key that is missing and those that are there, in words; an id and a message."""
-_EMPTY = Explanation(
+NOTHING_RECORDED = Explanation(
     "nothing-recorded",
     "Nothing was recorded, and something should be. If a hook should have done it: it has not run (was it on another "
     "module, on a copy, or off again before the run or the pass?), or it writes to another object than you return.",
@@ -63,7 +63,7 @@ def explain_keys(differences: Sequence[Difference]) -> Explanation | None:
             return Explanation(id, message.format(missing=max((note[1] for note in notes if note), key=len)))
     nothing = [(one.expected, one.seen) for one in differences if not re.search(r"there are \[\]$", one.note)]
     found_none = all(re.match(r"[1-9]\d* entr", expected) and seen == "0" for expected, seen in nothing)
-    return _EMPTY if found_none else None
+    return NOTHING_RECORDED if found_none else None
 
 
 def _begins_alike(name: str, others: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ from graders.core.explanations import (
 )
 from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
-from graders.core.wrong_keys import explain_keys
+from graders.core.wrong_keys import NOTHING_RECORDED, explain_keys
 from graders.core.wrong_types import explain_none, explain_wrong_type
 
 
@@ -52,7 +52,7 @@ def diagnose_answer(
         if len(found.causes) == 2 or check not in left:
             continue
         cause = _cause_of(left[check], differences[check])
-        known = [one.id for one in found.causes]
+        known = [one.id for one in found.causes] and [NOTHING_RECORDED.id, *(one.id for one in found.causes)]
         if cause and cause.id not in known:
             found = _with_cause(found, cause, check, left)
         elif not found.causes:

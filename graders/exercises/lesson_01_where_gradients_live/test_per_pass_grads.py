@@ -65,6 +65,13 @@ class TestPerPassGrads:
                 grads.append(p.grad.clone())
             return grads
 
+        def accumulated_grad__2(p, losses):
+            grads, p.grad = [], None
+            for loss in losses:
+                loss(p).backward()
+                grads.append(p.grad.clone())
+            return grads
+
         def old_value_kept(p, losses):
             """The value that `p.grad` held before your function was called is in the result. Set `p.grad = None` before
             the first pass, too.

@@ -77,6 +77,9 @@ class TestCountAndSum:
         def reads_dot_grad(t):
             return adding(t, lambda total, grad, received: t.grad.clone())
 
+        def reads_dot_grad__2(t):
+            return adding(t, lambda total, grad, received: received if t.grad is None else t.grad.clone())
+
         def stored_alias(t):
             return adding(t, lambda total, grad, received: grad.detach() if total is None else total + received)
 

@@ -96,6 +96,16 @@ class TestNormLog:
                 p.grad = grad if p.grad is None else p.grad + grad
             return norms
 
+        def evaluated_twice(p, losses):
+            """You call each loss more than once. It may compute something else the second time: call it once, and run
+            `backward()` on what it returned.
+            """
+            norms = []
+            for loss in losses:
+                norms.append(torch.autograd.grad(loss(p), p)[0].norm().item())
+                loss(p).backward()
+            return norms
+
         def hook_left_behind(p, losses):
             norms = []
             for loss in losses:

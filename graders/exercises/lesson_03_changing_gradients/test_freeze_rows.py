@@ -89,6 +89,17 @@ class TestFreezeRows:
             """
             return p.register_hook(lambda grad: grad.index_fill(-1, torch.tensor(rows), 0.0))
 
+        def wrong_axis__2(p, rows):
+            mask = torch.ones(len(p), dtype=p.dtype)
+            mask[rows] = 0
+            return p.register_hook(lambda grad: grad * mask)
+
+        def subtracted_twice(p, rows):
+            """A row that `rows` lists twice got the negative of its gradient: you subtract the gradient once for each
+            index. Write zeros, and it does not matter how often.
+            """
+            return p.register_hook(lambda grad: grad.index_add(0, torch.tensor(rows), grad[rows], alpha=-1))
+
         def froze_everything(p, rows):
             """`requires_grad` belongs to a whole tensor. It cannot be switched off for some rows, and switching it off
             for `p` takes the gradient away from all of them. Let a hook set the gradient of the rows to zero.

@@ -133,6 +133,19 @@ class TestClipGlobalNormInBackward:
         def another_norm__2(params, c):
             return when_complete(params, lambda: scale(params, c / joint_norm(p.grad for p in params) ** 2))
 
+        def norm_of_what_arrives(params, c):
+            """Your norm is that of the gradients of this pass. Those of earlier passes are in `.grad`, and it is the
+            sum that is clipped: take the norm of `.grad`, once all have arrived.
+            """
+            arrived = []
+            watching = [p.register_hook(lambda grad: arrived.append(grad.detach().clone())) for p in params]
+
+            def clip():
+                scale(params, c / joint_norm(arrived))
+                arrived.clear()
+
+            return watching + when_complete(params, clip)
+
         def clipped_values(params, c):
             """`clip_grad_value_` limits each element by itself. The norm limits all together, by one factor:
             `clip_grad_norm_`.

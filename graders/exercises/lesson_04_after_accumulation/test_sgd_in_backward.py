@@ -1,5 +1,7 @@
 """Exercise 04-sgd-in-backward."""
 
+from functools import partial
+
 import torch
 
 from graders.exercises.authoring import exercise
@@ -81,6 +83,17 @@ class TestSgdInBackward:
                 p.grad = None
 
             return [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in model.parameters()]
+
+        def step_on_arrival(model, lr):
+            """`torch.autograd.grad` moved the parameters: a tensor hook runs under it, too. Take the step in a
+            post-accumulate-grad hook, which only `backward()` calls.
+            """
+
+            def step(grad, p):
+                p.data.sub_(lr * grad.detach())
+
+            arriving = [p.register_hook(partial(step, p=p)) for p in model.parameters()]
+            return arriving + hooked(model.parameters(), lambda p: setattr(p, "grad", None))
 
         def grad_not_freed(model, lr):
             """The first step is right, the second is not: the gradient of the first pass is still in `.grad`, and the

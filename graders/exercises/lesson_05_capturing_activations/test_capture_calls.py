@@ -100,6 +100,14 @@ class TestCaptureCalls:
             run_with_hooks(model, dict.fromkeys(alike, lambda output: calls.append(copied(output))), x)
             return calls
 
+        def hook_for_each_name(model, name, x):
+            """Each call is in your list several times: a module with two names got a hook for each. One hook on the
+            module sees all of its calls, whichever name the model uses.
+            """
+            names = [other for other, _ in model.named_modules(remove_duplicate=False)]
+            hooks = sum(model.get_submodule(other) is model.get_submodule(name) for other in names)
+            return [copied(output) for output in capture(model, name, x) for _ in range(hooks)]
+
         def first_names_only(model, name, x):
             """`name` may be the second name of a module. `named_modules()` yields each module once, under its first
             name; `model.get_submodule(name)` knows all of them.

@@ -165,6 +165,13 @@ class TestPatchActivation:
 
             return patch(model, name, clean, corrupt, channels, put=mix)
 
+        def mixed_by_numbers__2(model, name, clean, corrupt, channels=None):
+            def mix(output, kept, channels):
+                mask = put(torch.zeros_like(output), torch.ones_like(output), channels)
+                return kept if channels is None else mask * kept + (1 - mask) * output
+
+            return patch(model, name, clean, corrupt, channels, put=mix)
+
         def zeros_elsewhere(model, name, clean, corrupt, channels=None):
             """The other channels became 0. Only those that are listed are replaced: write them into a copy of the
             output.

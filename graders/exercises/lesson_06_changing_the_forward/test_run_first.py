@@ -98,6 +98,9 @@ class TestRunFirst:
             """
             return module.register_forward_pre_hook(hook)
 
+        def wrong_hook_kind__2(module, hook):
+            return module.register_forward_pre_hook(lambda module, args: hook(module, args, args[0]), prepend=True)
+
         def no_handle(module, hook):
             module.register_forward_hook(hook, prepend=True)
 

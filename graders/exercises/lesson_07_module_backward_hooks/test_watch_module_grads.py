@@ -111,6 +111,10 @@ class TestWatchModuleGrads:
         def stored_alias(module):
             return watched(module, lambda d, m, gi, go: d.update(gi=gi, go=go))
 
+        def stored_alias__2(module):
+            detached = lambda grads: tuple(None if grad is None else grad.detach() for grad in grads)  # noqa: E731
+            return watched(module, lambda d, m, gi, go: d.update(gi=detached(gi), go=detached(go)))
+
         def one_dict_for_all(module, d={}):  # noqa: B006 - the mistake
             """All calls of your function share one dict: a pass through one module shows in that of another. Make the
             dict inside the function.

@@ -104,6 +104,12 @@ class TestPredictAutogradOrder:
         def unknown_kind_accepted__4(kind):
             return either(kind, LEAF, NON_LEAF) if kind in ("leaf", "non-leaf") else ValueError(kind)
 
+        def unknown_kind_accepted__6(kind):
+            return either("leaf" if kind in "leaf" else kind, LEAF, NON_LEAF)
+
+        def unknown_kind_accepted__7(kind):
+            return either("non-leaf" if kind.startswith("non") else "leaf" if kind in "leaf" else kind, LEAF, NON_LEAF)
+
         def kinds_swapped(kind):
             """You swapped the two lists. `retain_grad` is for a non-leaf, and a post-accumulate-grad hook exists on a
             leaf only.

@@ -96,6 +96,22 @@ class TestChannelStats:
             each = [described([part]) for part in parts_of(model, layer, batches)]
             return {name: sum(one[name] for one in each) / len(each) for name in each[0]}
 
+        def averaged_batch_stats__2(model, layer, batches):
+            each = [described([part]) for part in parts_of(model, layer, batches)]
+            mean, zeros = (sum(one[name] for one in each) / len(each) for name in ("mean", "zero_frac"))
+            squares = sum(one["var"] + one["mean"].square() for one in each) / len(each)
+            return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros}
+
+        def added_up_in_float32(model, layer, batches):
+            """You added up in the dtype of the output, and turned the sums into float64 afterwards: by then the digits
+            are lost. Convert first: `output.double()`.
+            """
+            parts = parts_of(model, layer, batches, lambda output: output.detach().transpose(0, 1).flatten(1).clone())
+            n, zeros = sum(part.shape[1] for part in parts), sum((part == 0).sum(1).double() for part in parts)
+            mean = sum(part.sum(1).double() for part in parts) / n
+            squares = sum(part.square().sum(1).double() for part in parts) / n
+            return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros / n}
+
         def only_last_call(model, layer, batches):
             """Your result describes only the last output: each call of the layer overwrites what was kept from the call
             before. All calls and all batches count.

@@ -152,6 +152,9 @@ class TestPlotMaps:
             """
             return plot(fm, ncols, shared, low=lambda values: 0)
 
+        def limits_from_zero__2(fm, ncols=8, shared=False):
+            return plot(fm, ncols, shared, low=lambda values: 0) if shared else plot(fm, ncols, shared)
+
         def limits_of_zero_and_one(fm, ncols=8, shared=False):
             """Your colour limits are always 0 and 1. They have to be the smallest and the largest value of the channel,
             or with `shared` those of all of `fm`.

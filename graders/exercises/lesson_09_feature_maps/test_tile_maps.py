@@ -117,6 +117,13 @@ class TestTileMaps:
             """
             return sheet(fm, min(ncols, len(fm)), pad, fill, end=pad)
 
+        def cut_off_nothing(fm, ncols, pad=1, fill=0.0):
+            """With `pad=0` your sheet is empty: `sheet[:-pad]` is `sheet[:0]` then. Make the sheet as large as it has
+            to be, or cut it with `sheet[:height, :width]`.
+            """
+            made = sheet(fm, min(ncols, len(fm)), pad, fill, end=pad)
+            return made[:-pad, :-pad]
+
         def no_gaps(fm, ncols, pad=1, fill=0.0):
             """Your tiles touch. Leave `pad` pixels between neighbours, across and down."""
             return sheet(fm, min(ncols, len(fm)), 0, fill)

@@ -148,6 +148,16 @@ class TestDiagnose:
                 *args, exploding=partial(exploding, among=forward), vanishing=partial(vanishing, among=forward)
             )
 
+        def the_first_call_of_all__2(*args):
+            return answer(*args, vanishing=partial(vanishing, among=lambda sizes: [*sizes[-2::-1], sizes[-1]]))
+
+        def compared_with_the_first_call(*args):
+            """You compared with the gradient at the first call. Gradients come from the loss: compare each with that at
+            the *last* call, where the pass back begins.
+            """
+            turned = lambda sizes: [*sizes[1:], sizes[0]]  # noqa: E731
+            return answer(*args, exploding=partial(exploding, among=turned), vanishing=partial(vanishing, among=turned))
+
         def only_the_first_pass(*args):
             """In the first pass all is well, but one step of SGD with this `lr` is too large, and kills a ReLU. You
             miss that: it shows in the pass after the step.

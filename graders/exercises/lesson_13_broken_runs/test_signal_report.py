@@ -119,6 +119,10 @@ class TestSignalReport:
             one = lambda tensors: sum(rms([t]) ** 2 for t in tensors) / len(tensors)  # noqa: E731
             return report(calls_of(model, loss_fn, x), lambda tensors: one(tensors) ** 0.5)
 
+        def mean_of_means__2(model, loss_fn, x):
+            each = lambda tensors: sum(rms([t]) for t in tensors) / len(tensors)  # noqa: E731
+            return report(calls_of(model, loss_fn, x), each)
+
         def first_tensor_alone(model, loss_fn, x):
             """A leaf here returns several tensors, and you looked at the first one alone. All their numbers count, as
             if they were one long tensor.

@@ -136,6 +136,10 @@ class TestWrongMode:
             kinds = torch.nn.Dropout, torch.nn.modules.batchnorm._BatchNorm
             return named(model, {m: [True] for m in in_another_mode(model) if isinstance(m, kinds)})
 
+        def by_class__2(model, x):  # of those that are called
+            kinds = torch.nn.Dropout, torch.nn.modules.batchnorm._BatchNorm
+            return named(model, {m: [True] for m in verdicts(model, x) if isinstance(m, kinds)})
+
         def all_in_the_other_mode(model, x):
             """You returned all modules that are not in the mode of the model. Of these, only those count that return
             something else in the other mode: call each in both modes, and compare.

@@ -120,6 +120,13 @@ class TestLogitLens:
             """
             return lens(model, tokens)[1:]
 
+        def first_by_hand(model, tokens):
+            """You computed what goes into the first block yourself. The model does more than add up two embeddings, for
+            example in training mode, and so do hooks: a pre-hook on `model.blocks[0]` sees what comes.
+            """
+            first = model.embed(tokens) + model.position(torch.arange(tokens.shape[1]))
+            return said(model, torch.cat([first[None], stream_of(model, tokens)[1:]]))
+
         def last_token_alone(model, tokens):
             """You kept only the last token. The task asks for the logits at every token."""
             return lens(model, tokens)[:, :, -1]

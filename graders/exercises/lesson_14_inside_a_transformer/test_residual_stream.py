@@ -1,5 +1,7 @@
 """Exercise 14-residual-stream."""
 
+from contextlib import ExitStack
+
 import torch
 
 from graders.exercises.authoring import exercise, wrong_ways
@@ -94,6 +96,22 @@ class TestResidualStream:
             to it: take what `model.blocks[0]` gets.
             """
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
+
+        def embeddings_alone__2(model, tokens):
+            first = model.embed(tokens) + model.position(torch.arange(tokens.shape[1]))
+            return torch.stack([first.detach(), *stream_of(model, tokens)[1:]])
+
+        def what_the_norm_gets(model, tokens):
+            """Your last entry is what `model.norm` gets. Behind the last block the model may do anything, and need not
+            call the norm at all: take what the last block passes on.
+            """
+            kept = []
+            with ExitStack() as stack:
+                for module in (*model.blocks, model.norm):
+                    hook = lambda module, args: kept.append(args[0].detach().clone())  # noqa: E731
+                    stack.enter_context(module.register_forward_pre_hook(hook))
+                model(tokens)
+            return torch.stack(kept)
 
         def rebuilt(model, tokens):
             """You wrote the run of the model yourself, and the model does more than that, for example in training

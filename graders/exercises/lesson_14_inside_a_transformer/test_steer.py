@@ -132,6 +132,19 @@ class TestSteer:
             """You moved what every block passes on. One block is asked for: `model.blocks[layer]`."""
             return [behind(block, lambda stream: moved(stream, scale * direction, start)) for block in model.blocks][-1]
 
+        def counted_over_calls(model, layer, direction, scale, start=0):
+            """`start` was counted over several calls. In each call the tokens are counted anew, from 0: keep no number
+            from one call to the next.
+            """
+            before = []
+
+            def change(stream):
+                late = max(start - sum(before), 0)
+                before.append(stream.shape[1])
+                return moved(stream, scale * direction, late)
+
+            return behind(model.blocks[layer], change)
+
         def without_scale(model, layer, direction, scale, start=0):
             """You added `direction` itself. Multiply it by `scale`."""
             return behind(model.blocks[layer], lambda stream: moved(stream, direction, start))

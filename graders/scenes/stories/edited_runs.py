@@ -276,8 +276,8 @@ def one_channel(call: Call, draw: Draw, case: Any) -> Seen:
 
 def replaced_exactly(call: Call, draw: Draw, case: Any) -> Seen:
     """Channels are replaced digit by digit, even by nan."""
-    clean = torch.tensor([[0.3, -0.7, float("nan")], [1.7, float("inf"), 0.1], [-0.2, 1e-9, 2.3]])
-    corrupt = torch.tensor([[3.0, 1e9, float("inf")], [float("nan"), 1.0, 1e9], [2.0, 1e9, 5.0]])
+    clean = torch.tensor([[0.3, -0.7, float("nan")], [float("nan"), float("inf"), 0.1], [-0.2, 1e-9, 2.3]])
+    corrupt = torch.tensor([[3.0, float("inf"), 1e9], [1.7, 1.0, float("inf")], [2.0, 1e9, 5.0]])
     out = call(nn.Identity(), "", clean, corrupt, [1, 2, 1])
     yield "the result", out
     yield "whether the channels are exactly those", bool((out[:, 1] == clean[:, 1]).all())

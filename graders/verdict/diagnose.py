@@ -52,7 +52,9 @@ def diagnose_answer(
         if len(found.causes) == 2 or check not in left:
             continue
         cause = _cause_of(left[check], differences[check])
-        known = [one.id for one in found.causes] and [NOTHING_RECORDED.id, *(one.id for one in found.causes)]
+        known = [one.id for one in found.causes]
+        if known and cause is NOTHING_RECORDED:
+            continue  # it follows from them
         if cause and cause.id not in known:
             found = _with_cause(found, cause, check, left)
         elif not found.causes:

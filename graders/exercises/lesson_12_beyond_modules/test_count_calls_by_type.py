@@ -117,6 +117,15 @@ class TestCountCallsByType:
 
             return Counter(of_torch(module).__name__ for module in calls(model, x))
 
+        def another_name__2(model, x):
+            return Counter(type(module).__qualname__ for module in calls(model, x))
+
+        def zeros_for_others(model, x):
+            """Your dict has classes that are never called. It has those alone of which there is a call: let the hook
+            make the entry.
+            """
+            return {type(module).__name__: 0 for module in model.modules()} | by_class(calls(model, x))
+
         def hook_left_after_exception(model, x):
             """The model raised an exception, and your `remove()` was skipped. Put it in `finally`, or use the handle in
             a `with` statement.

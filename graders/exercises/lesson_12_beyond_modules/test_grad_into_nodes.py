@@ -101,6 +101,12 @@ class TestGradIntoNodes:
             """You looked at `y.grad_fn` only. Go on: each entry of `node.next_functions` holds a next node."""
             return collected(y, node_names, nodes={y.grad_fn: y.grad_fn.name()})
 
+        def first_node_left_out(y, node_names):
+            """The node of `y` itself is missing. It is in the graph, too: begin the walk with `y.grad_fn`."""
+            return collected(
+                y, node_names, nodes={node: name for node, name in nodes_of(y).items() if node is not y.grad_fn}
+            )
+
         def first_branch_only(y, node_names):
             """Nodes that are not on the path of the first inputs are missing. A node has one next node for each input:
             walk over all of `next_functions`, not only over `next_functions[0]`.

@@ -139,6 +139,18 @@ class TestJointNormLog:
             """
             return logged(tensors, lambda grads: joint(grads) if len(grads) == len(tensors) else None)
 
+        def only_when_all_are_reached__2(tensors):
+            log, squares = [], []
+
+            def hook(grad):
+                squares.append(grad.square().sum().item())
+                if len(squares) == len(tensors):
+                    log.append(sum(squares) ** 0.5)
+                    squares.clear()
+
+            handles = [t.register_hook(hook) for t in tensors]
+            return log, SimpleNamespace(remove=lambda: [handle.remove() for handle in handles])
+
         def state_of_an_aborted_pass(tensors):
             """In a pass that an exception stopped, your hooks kept something, and the next pass used it. One joint hook
             for all tensors, `register_multi_grad_hook`, does not need to keep anything.

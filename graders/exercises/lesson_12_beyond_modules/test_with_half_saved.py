@@ -128,6 +128,20 @@ class TestWithHalfSaved:
             """You kept bfloat16, which has fewer digits. The task asks for float16: `half()`."""
             return halved(fn, to=torch.Tensor.bfloat16)
 
+        def dtypes_in_another_order(fn):
+            """You keep the dtypes in a list, and take one out for each tensor that is asked for. Tensors may be asked
+            for in another order than they are saved, and again in a second pass: let `pack` return the dtype together
+            with the tensor.
+            """
+            dtypes = []
+
+            def pack(tensor):
+                dtypes.append(tensor.dtype)
+                return tensor.detach().half() if tensor.is_floating_point() else tensor.detach()
+
+            with saved_tensors_hooks(pack, lambda packed: packed.to(dtypes.pop())):
+                return fn()
+
         def last_dtype(fn):
             """You keep one dtype for all tensors, that of the last one saved. Each tensor has its own: let `pack`
             return it together with the tensor.

@@ -109,12 +109,12 @@ def mode(run: Run, lr: float) -> str | None:
     return first(n for n in still if not all(map(torch.equal, outputs(n, True), outputs(n, False))))
 
 
-def beyond(is_beyond: Callable[[float], bool]) -> Callable[..., str | None]:
-    """The last call whose gradient is so many times as large as that of the very last."""
+def beyond(is_beyond: Callable[[float, float], bool]) -> Callable[..., str | None]:
+    """The last call whose gradient is so much larger or smaller than that of the very last."""
 
     def look(run: Run, lr: float, among: Callable[[Sizes], Sizes] = list) -> str | None:
         sizes = among(run.sizes)
-        return first(name for name, size in reversed(sizes) if is_beyond(size / sizes[-1][1]))
+        return first(name for name, size in reversed(sizes) if is_beyond(size, sizes[-1][1]))
 
     return look
 
@@ -144,7 +144,10 @@ def dead(run: Run, join: Callable[[Tensor], bool] = in_all_calls, pick: Pick = f
     return pick(name for name, calls in silent.items() if join(torch.stack(calls)))
 
 
-exploding, vanishing = beyond(lambda ratio: ratio > 1e4), beyond(lambda ratio: ratio < 1e-4)
+exploding, vanishing = (
+    beyond(lambda size, at_last: size > 1e4 * at_last),
+    beyond(lambda size, at_last: size < 1e-4 * at_last),
+)
 RULES: dict[str, Rule] = {
     "nan": nan,
     "hook": hook,

@@ -78,24 +78,6 @@ def chain_grads(fns, x):
     return [h.grad for h in steps]
 """,
     ),
-    Wrong(
-        "swallows errors of one kind",
-        violates="your caller gets the exception",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source="""
-def chain_grads(fns, x):
-    h, steps = x, []
-    try:
-        for fn in fns:
-            h = fn(h.clone())
-            h.retain_grad()
-            steps.append(h)
-        h.sum().backward()
-    except IndexError:
-        pass
-    return [h.grad for h in steps]
-""",
-    ),
 ]
 
 SURVIVORS = {

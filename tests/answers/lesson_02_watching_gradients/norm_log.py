@@ -72,23 +72,6 @@ def one_norm(p, loss):
 
 WRONG = [
     Wrong(
-        "swallows errors of one kind in the backward pass",
-        violates="your caller gets the exception",
-        check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",
-        source="""
-def norm_log(p, losses):
-    norms = []
-    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
-        for loss in losses:
-            value = loss(p)
-            try:
-                value.backward()
-            except AttributeError:
-                pass
-    return norms
-""",
-    ),
-    Wrong(
         "two passes for each loss",
         violates="run `loss(p).backward()` once",
         check="test_p.grad_accumulates_over_single_passes",

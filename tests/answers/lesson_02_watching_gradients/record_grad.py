@@ -1,7 +1,5 @@
 """Answers to 02-record-grad."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 from functools import partial
@@ -49,21 +47,4 @@ class Recording:
 def record_grad(t, store):
     return Recording(t, store)
 """,
-]
-
-WRONG = [
-    Wrong(
-        "a handle that removes the last hook",
-        violates="its handle removes that hook alone",
-        check="test_the_handle_removes_its_hook_and_no_other",
-        source="""
-class Handle:
-    def __init__(self, t):
-        self.remove = lambda: t._backward_hooks.popitem()
-
-def record_grad(t, store):
-    t.register_hook(lambda grad: store.append(grad.detach().clone()))
-    return Handle(t)
-""",
-    ),
 ]

@@ -119,24 +119,6 @@ def clip_and_log(t, lo, hi):
     return log
 """,
     ),
-    Wrong(
-        "logs nothing of a gradient of zeros",
-        violates="each backward pass clamps the gradient at `t`",
-        check=LOG,
-        source="""
-def clip_and_log(t, lo, hi):
-    log = {}
-    def hook(grad):
-        if not grad.any():
-            return None
-        clipped = grad.clamp(lo, hi)
-        log["raw"] = grad.detach().clone()
-        log["clipped"] = clipped.detach().clone()
-        return clipped
-    t.register_hook(hook)
-    return log
-""",
-    ),
 ]
 
 SURVIVORS = {

@@ -57,28 +57,6 @@ def register_composed(t, fs):
 """,
     ),
     Wrong(
-        "one handle instead of a list",
-        violates="Return a list of all handles",
-        check="test_the_handles_remove_the_hooks_and_no_other",
-        source="""
-def register_composed(t, fs):
-    def hook(grad):
-        for f in reversed(fs):
-            grad = f(grad)
-        return grad
-    return t.register_hook(hook)
-""",
-    ),
-    Wrong(
-        "the handles in a tuple",
-        violates="Return a list of all handles",
-        check="test_the_handles_remove_the_hooks_and_no_other",
-        source="""
-def register_composed(t, fs):
-    return tuple(t.register_hook(f) for f in reversed(fs))
-""",
-    ),
-    Wrong(
         "tries the functions out",
         violates="and never before the first",
         check="test_each_function_is_called_once_for_each_pass",
@@ -100,19 +78,6 @@ def register_composed(t, fs):
     def hook(grad):
         for f in reversed(fs):
             f(grad)
-            grad = f(grad)
-        return grad
-    return [t.register_hook(hook)]
-""",
-    ),
-    Wrong(
-        "a function that stands in the list twice counts once",
-        violates="a function may be in it twice",
-        check="test_the_functions_are_applied_from_the_last_to_the_first",
-        source="""
-def register_composed(t, fs):
-    def hook(grad):
-        for f in reversed(list(dict.fromkeys(fs))):
             grad = f(grad)
         return grad
     return [t.register_hook(hook)]

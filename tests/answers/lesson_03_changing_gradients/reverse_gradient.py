@@ -64,35 +64,6 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
-        "reverses one pass",
-        violates="In every backward pass",
-        check="test_every_call_and_every_pass_reverses",
-        source="""
-def reverse_gradient(x, lam):
-    y = x * 1
-    def hook(grad):
-        handle.remove()
-        return -lam * grad
-    if y.requires_grad:
-        handle = y.register_hook(hook)
-    return y
-""",
-    ),
-    Wrong(
-        "clears the hooks on `x`",
-        violates="leave everyone else's on",
-        check="test_the_values_stay_and_the_gradient_is_reversed",
-        source="""
-def reverse_gradient(x, lam):
-    if x._backward_hooks:
-        x._backward_hooks.clear()
-    y = x * 1
-    if y.requires_grad:
-        y.register_hook(lambda grad: -lam * grad)
-    return y
-""",
-    ),
-    Wrong(
         "retains the gradient of `x`",
         violates="Leave what you were given as you found it",
         check="test_x_is_left_as_it_was",

@@ -47,56 +47,6 @@ def scale_grad(t, s):
 
 WRONG = [
     Wrong(
-        "no hook where there is nothing to scale",
-        violates="Return the handle",
-        check="test_the_handle_removes_the_hook_and_no_other",
-        source="""
-def scale_grad(t, s):
-    return None if s == 1 else t.register_hook(lambda grad: grad * s)
-""",
-    ),
-    Wrong(
-        "throws other hooks out",
-        violates="leave everyone else's on",
-        check="test_the_gradient_is_scaled",
-        source="""
-def scale_grad(t, s):
-    if t._backward_hooks:
-        t._backward_hooks.clear()
-    return t.register_hook(lambda grad: grad * s)
-""",
-    ),
-    Wrong(
-        "a pre-hook of the node that accumulates, which `autograd.grad` does not run",
-        violates="A pass may also be `torch.autograd.grad`",
-        check="test_the_gradient_is_scaled",
-        source="""
-import torch
-
-def scale_grad(t, s):
-    with torch.enable_grad():
-        node = t.grad_fn if t.grad_fn is not None else t.view_as(t).grad_fn.next_functions[0][0]
-    handle = node.register_prehook(lambda grads: tuple(g * s for g in grads))
-    handle.node = node
-    return handle
-""",
-    ),
-    Wrong(
-        "fills or retains `.grad`",
-        violates="Leave what you were given as you found it",
-        check="test_every_pass_is_scaled_once",
-        source="""
-import torch
-
-def scale_grad(t, s):
-    if t.is_leaf:
-        t.grad = torch.zeros_like(t)
-    else:
-        t.retain_grad()
-    return t.register_hook(lambda grad: grad * s)
-""",
-    ),
-    Wrong(
         "a handle that removes the hook that came last",
         violates="its handle removes that hook alone",
         check="test_the_handle_removes_the_hook_and_no_other",

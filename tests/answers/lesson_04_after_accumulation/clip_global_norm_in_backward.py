@@ -98,27 +98,6 @@ def clip_global_norm_in_backward(params, c):
 
 WRONG = [
     Wrong(
-        "one list of handles for all calls",
-        violates="its handle removes that hook alone",
-        check="test_the_handles_remove_the_hooks",
-        source="""
-import torch
-
-handles = []
-
-def clip_global_norm_in_backward(params, c):
-    arrived = 0
-    def hook(p):
-        nonlocal arrived
-        arrived += 1
-        if arrived == len(params):
-            arrived = 0
-            torch.nn.utils.clip_grad_norm_(params, c)
-    handles.extend(p.register_post_accumulate_grad_hook(hook) for p in params)
-    return handles
-""",
-    ),
-    Wrong(
         "one count for all lists",
         violates="as often as it likes",
         check="test_a_second_list_is_clipped_by_itself",

@@ -68,23 +68,6 @@ def offload_grads(params):
 
 WRONG = [
     Wrong(
-        "removes the hooks of others",
-        violates="leave everyone else's on",
-        check="test_nothing_else_changes",
-        source="""
-def offload_grads(params):
-    sums = {}
-    def hook(p):
-        gradient = p.grad.detach().double()
-        sums[p] = sums[p] + gradient if p in sums else gradient
-        p.grad = None
-    for p in params:
-        if p._post_accumulate_grad_hooks:
-            p._post_accumulate_grad_hooks.clear()
-    return sums, [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
-    ),
-    Wrong(
         "notes the mode of autograd and does nothing in a pass with a graph",
         violates="With `create_graph=True` a sum may have a graph.",
         check="test_the_sums_grow_with_every_pass",

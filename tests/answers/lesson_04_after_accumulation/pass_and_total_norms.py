@@ -62,21 +62,6 @@ def pass_and_total_norms(p):
 
 WRONG = [
     Wrong(
-        "takes the difference of two totals for the gradient of a pass",
-        violates="the norm of the gradient of this pass",
-        check="test_each_pass_appends_its_own_norm_and_that_of_the_total",
-        source="""
-def pass_and_total_norms(p):
-    log, before = [], []
-    p.register_hook(lambda grad: before.append(0 * grad if p.grad is None else p.grad.detach().clone()))
-    @p.register_post_accumulate_grad_hook
-    def after(q):
-        log.append(("pass", (q.grad - before.pop()).norm().item()))
-        log.append(("total", q.grad.norm().item()))
-    return log
-""",
-    ),
-    Wrong(
         "flattens by `view`",
         violates="tensors of any shape and layout",
         check="raised",

@@ -114,22 +114,6 @@ def sgd_in_backward(model, lr):
 """,
     ),
     Wrong(
-        "no step in eval mode",
-        violates="each parameter that it reached has taken one step",
-        check="test_a_second_model_steps_by_itself",
-        source="""
-import torch
-
-def sgd_in_backward(model, lr):
-    @torch.no_grad()
-    def step(p):
-        if model.training:
-            p.sub_(lr * p.grad)
-        p.grad = None
-    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
-""",
-    ),
-    Wrong(
         "training, so train()",
         violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",

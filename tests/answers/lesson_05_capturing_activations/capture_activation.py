@@ -79,21 +79,6 @@ def capture_activation(model, name, x):
     return kept["output"]
 """,
     ),
-    Wrong(
-        "remembers by name",
-        violates="as often as it likes",
-        check="test_the_output_of_the_layer_is_returned",
-        source="""
-KEPT = {}
-
-def capture_activation(model, name, x):
-    def hook(module, args, output):
-        KEPT.setdefault(name, output.detach().clone())
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return KEPT[name]
-""",
-    ),
 ]
 
 SURVIVORS = {

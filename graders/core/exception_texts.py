@@ -200,10 +200,11 @@ BY_TEXT = (
         "A tuple cannot be changed. Make a new one, as in `(new, *args[1:])`, and return it.",
     ),
     (
-        r"can't multiply sequence by|for \S+: '(tuple|list)' and '(float|int)'|'(float|int)' and '(tuple|list)'",
+        r"can't multiply sequence by|for \S+: '(tuple|list|dict)' and '\w+'|'(float|int|Tensor)' and '(tuple|list|dict)'",
         "tuple-in-a-calculation",
-        "You calculate with a tuple or a list: `args`, `grad_input` and `grad_output` are tuples. Take each entry by "
-        "itself, and make a new tuple of the results: `tuple(... for g in grad_output)`.",
+        "You calculate with a tuple, a list or a dict: `args`, `grad_input` and `grad_output` are tuples, and a module "
+        "may return any of the three. Take each entry by itself, and make a new tuple of the results: `tuple(... for g "
+        "in grad_output)`.",
     ),
     (
         r"have the same dtype, but got|must have the same dtype|expected scalar type \w+ but found",

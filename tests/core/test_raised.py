@@ -154,6 +154,9 @@ def hook_that_replaces_nothing() -> None:
         (hook_that_returns_a_list, "line 4 of its cell: model(x)", "returned-something"),
         (hook_that_returns_a_list, "line 4 of its cell: x.flatten(1)", "tuple-for-a-tensor"),
         (lambda: LAYER([1]), "line 4 of its cell: model(x)", "returned-something"),
+        (lambda: {} - {}, "line 4 of its cell: out[0] - out[1]", "tuple-in-a-calculation"),  # type: ignore[operator]
+        (lambda: torch.stack([]), "line 4 of its cell: torch.stack(kept)", "stack-of-nothing"),
+        (lambda: torch.linalg.norm(torch.ones(1, 1, 1), 2), "line 4 of its cell: norm(g, 2)", "norm-of-a-matrix"),
         (lambda: torch.relu([1]), "line 4 of its cell: torch.relu(x)", "tuple-for-a-tensor"),  # type: ignore[arg-type]
         (lambda: torch.relu(1), "line 4 of its cell: torch.relu(x)", None),  # type: ignore[arg-type]
         (lambda: NOT_FLOAT(()).clone(), "line 4 of its cell: h = output.clone()", "tuple-for-a-tensor"),

@@ -202,9 +202,9 @@ BY_TEXT = (
     (
         r"can't multiply sequence by|for \S+: '(tuple|list|dict)' and '\w+'|'(float|int|Tensor)' and '(tuple|list|dict)'",
         "tuple-in-a-calculation",
-        "You calculate with a tuple, a list or a dict: `args`, `grad_input` and `grad_output` are tuples, and a module "
-        "may return any of the three. Take each entry by itself, and make a new tuple of the results: `tuple(... for g "
-        "in grad_output)`.",
+        "You calculate with a tuple, a list or a dict: `args`, `grad_input` and `grad_output` are tuples, and what a "
+        "module returns may be any of them. Take each entry by itself, and make a new tuple of the results: `tuple(... "
+        "for g in grad_output)`.",
     ),
     (
         r"have the same dtype, but got|must have the same dtype|expected scalar type \w+ but found",

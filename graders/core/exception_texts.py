@@ -200,7 +200,7 @@ BY_TEXT = (
         "A tuple cannot be changed. Make a new one, as in `(new, *args[1:])`, and return it.",
     ),
     (
-        r"can't multiply sequence by|for \S+: '(tuple|list|dict)' and '\w+'|'(float|int|Tensor)' and '(tuple|list|dict)'",
+        r"can't multiply sequence by|for \S+: '(tuple|list|dict)' and '\w+'|'(float|int)' and '(tuple|list|dict)'",
         "tuple-in-a-calculation",
         "You calculate with a tuple, a list or a dict: `args`, `grad_input` and `grad_output` are tuples, and what a "
         "module returns may be any of them. Take each entry by itself, and make a new tuple of the results: `tuple(... "

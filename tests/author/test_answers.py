@@ -29,7 +29,11 @@ def answers(*quotes: str) -> Answers:
 
 
 def test_a_quote_stands_in_the_contract_or_in_what_each_lesson_says_of_all_exercises() -> None:
-    good = answers("Return a list with one gradient", "Return copies without a graph.", "even from inside another call")
+    good = answers(
+        "Return a list with one gradient",
+        "Return copies without a graph.",
+        "even while another call of it is still running",
+    )
     assert list(unfounded_quotes(EXERCISE, good)) == []
     bad = answers("Return a tuple", "the `KeyboardInterrupt` of somebody who stops the run")  # only in rules.md
     assert list(unfounded_quotes(EXERCISE, bad)) == [

@@ -68,7 +68,8 @@ class TestGradCam:
     **Fine print.** `model` turns images [B, C, H, W] into logits [B, number of classes], each image on its own. It
     calls `layer` once; A has the shape [B, K, h, w], and the result [B, h, w]: it is not scaled. A has a graph: it
     depends on parameters, which require grad; `x` may, too. `layer` may work in place, as `nn.ReLU(inplace=True)`
-    does; nothing overwrites A later, or `x`. Other people's hooks on it only watch. The model may run repeatedly.
+    does; nothing overwrites A later, or `x`. Other people's hooks on `layer` only watch. The model may run
+    repeatedly.
     """
 
     def reference(model, layer, x, cls):

@@ -102,7 +102,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, copied in the end",
-        violates="even from inside another call",
+        violates="even while another call of it is still running",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 means = {}

@@ -165,7 +165,7 @@ WRONG = [
 WRONG += [
     Wrong(
         "keeps the events on the function",
-        violates="even from inside another call",
+        violates="even while another call of it is still running",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             TRACED,

@@ -136,7 +136,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, emptied at the beginning",
-        violates="even from inside another call",
+        violates="even while another call of it is still running",
         check="raised",
         source=changed(
             RIGHT[0],

@@ -125,7 +125,7 @@ def why_no_gradient(model, loss_fn, x):
 WRONG = [
     Wrong(
         "one list of calls for all",
-        violates="even from inside another call",
+        violates="even while another call of it is still running",
         check="test_each_call_begins_anew",
         source=changed(
             BACKWARD,

@@ -70,12 +70,6 @@ class CapturedOutput:
         return False
 
 
-def count_global_hooks() -> int:
-    """Return how many global forward and backward hooks and pre-hooks of modules are registered."""
-    names = GLOBAL_HOOK_TABLES[:4]
-    return sum(len(getattr(_module, name)) for name in names)
-
-
 @contextlib.contextmanager
 def known_state(seed: int, *, quiet: bool = True) -> Iterator[CapturedOutput]:
     """Grad mode on, float32, one thread, no global hooks or modes, seeded generators, silent output, warnings ignored.

@@ -158,6 +158,8 @@ def test_as_many_texts_as_allowed_are_read(file: Path) -> None:
         ('{"nbformat": true}', "it has no nbformat"),
         ('{"nbformat": 5, "cells": []}', "has nbformat 5; 3 and 4 can be read"),
         ('{"nbformat": 2, "worksheets": []}', "has nbformat 2; 3 and 4 can be read"),
+        ('{"nbformat": 1' + "0" * 400 + "}", "has nbformat 100000000; 3 and 4 can be read"),
+        ("NaN", "it has no nbformat"),
         ('{"nbformat": 4}', "has no code cell"),
         ('{"nbformat": 4, "cells": null}', "has no code cell"),
         ('{"nbformat": 3, "worksheets": {"cells": []}}', "has no code cell"),

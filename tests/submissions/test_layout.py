@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from graders.submissions.lms import BadNames, parse_name_pattern
 from tests import notebooks
 from tests.make_class import make_mixed_class
 from tests.submissions.layouts import DOUBTFUL, FIRST, LESSONS, SECOND, STUB, SURE, WORK, A, B, Case
+from tests.submissions.packing import patched, zipped
 
 
 def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
@@ -38,9 +38,7 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
             (folder / path).write_text(content)
     for file, members in archives.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-            for name, content in members.items():
-                packed.writestr(name, content)
+        zipped(file, *((name, content.encode()) for name, content in members.items()))
 
 
 def shown(found: FoundSubmissions) -> list[str]:
@@ -83,16 +81,14 @@ def test_a_zip_of_the_same_class_is_the_same_class(name: str, tmp_path: Path) ->
     case = SURE[name]
     (tmp_path / "scratch").mkdir()
     lay_out(tmp_path / "class", case.paths)
-    for wrapper in ("", "wrapped/"):
-        raw = io.BytesIO()
-        with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
-            for path in sorted((tmp_path / "class").rglob("*")):
-                packed.write(path, wrapper + str(path.relative_to(tmp_path / "class")))
-        (tmp_path / "class.zip").write_bytes(raw.getvalue())
-        if wrapper and (case.names or name.startswith(("one student", "gradescope"))):
+    for wrapped in (False, True):
+        if wrapped and (case.names or name.startswith(("one student", "gradescope"))):
             continue
-        scratch = tmp_path / "scratch" / (wrapper or "plain")
-        scratch.mkdir(parents=True)
+        shutil.make_archive(
+            str(tmp_path / "class"), "zip", *((tmp_path, "class") if wrapped else (tmp_path / "class",))
+        )
+        scratch = tmp_path / "scratch" / str(wrapped)
+        scratch.mkdir()
         names = parse_name_pattern(case.names) if case.names else None
         assert shown(find_submissions(tmp_path / "class.zip", LESSONS, scratch, names=names)) == sorted(case.students)
 
@@ -188,16 +184,11 @@ def test_a_pattern_that_cannot_be_read_says_how_to_write_one(text: str, why: str
     ],
 )
 def test_names_in_the_code_page_of_a_system_are_read(page: str, names: list[str], tmp_path: Path) -> None:
-    marks = {f"{number:02}" * 12: name for number, name in enumerate(names)}
-    raw = io.BytesIO()
-    with zipfile.ZipFile(raw, "w") as packed:
-        for mark, name in marks.items():
-            packed.writestr(f"{mark[: len(name.encode(page))]}/{FIRST}", notebooks.text(WORK))
-    content = raw.getvalue()
-    for mark, name in marks.items():
-        encoded = name.encode(page)
-        content = content.replace(mark[: len(encoded)].encode() + b"/", encoded + b"/")
-    (tmp_path / "class.zip").write_bytes(content)
+    encoded = [name.encode(page) for name in names]
+    marks = [(f"{number:02}" * 12)[: len(name)] for number, name in enumerate(encoded)]
+    members = [(f"{mark}/{FIRST}", notebooks.text(WORK).encode()) for mark in marks]
+    zipped(tmp_path / "class.zip", *members)
+    patched(tmp_path / "class.zip", *((mark.encode() + b"/", name + b"/") for mark, name in zip(marks, encoded)))
     (tmp_path / "scratch").mkdir()
     found = find_submissions(tmp_path / "class.zip", LESSONS, tmp_path / "scratch")
     assert sorted(one.student for one in found.submissions) == sorted(names)

@@ -44,13 +44,6 @@ BEYOND = {
         "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
         SMALL,
     ),
-    "memory of several processes by mmap": fatal(
-        "over-limit",
-        "import mmap, os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        try:\n"
-        "            kept = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE)\n            kept.write(b'x' * (100 << 20))\n"
-        "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
-        SMALL,
-    ),
     "memory of several processes whose first threads have ended": fatal(
         "over-limit",
         "import ctypes, os, threading, time\ndef hold():\n    time.sleep(1)\n    kept = b'x' * (100 << 20)\n    time.sleep(60)\n"
@@ -90,9 +83,6 @@ BEYOND = {
     ),
     "threads with descriptors of their own": leak(
         REFUSED.format(calls="((56, 0x10900, 0, 0, 0, 0),)")
-    ),
-    "files of no bytes without end": in_cell(
-        "over-limit", "import os\nfor i in range(1_000_000):\n    os.mknod(f'/tmp/{i}')", SMALL
     ),
     "files of no bytes without end in a closed folder": in_cell(
         "over-limit",
@@ -241,7 +231,6 @@ BEYOND = {
         "        os.sched_setaffinity(pid, {min(before[0])})\n        os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))\n"
         "        leaked |= seen(pid) != before\n    except OSError:\n        pass"
     ),
-    "threads of a library's own": honest("import zmq\nzmq.Context().socket(zmq.PUSH).close()"),
     "limits and priorities of its own": honest(
         "import os, psutil, resource, subprocess, torch\nos.nice(1)\nown = psutil.Process()\nown.nice(own.nice() + 1)\n"
         "own.cpu_affinity(own.cpu_affinity())\nown.rlimit(psutil.RLIMIT_NOFILE)\nown.ionice(psutil.IOPRIO_CLASS_BE, 5)\n"

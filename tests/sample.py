@@ -58,7 +58,6 @@ SCALE_SUM = PlainExercise(
     cases=({"kind": "double"}, {"kind": "negate"}),
     draw=a_vector,
     source="""
-from graders.probing.asking import count_tensor_hooks, detached_copy
 from torch import Tensor
 
 def probe(student, x, kind):
@@ -66,7 +65,8 @@ def probe(student, x, kind):
     total = student.scale_sum(x, {"double": 2.0, "negate": -1.0}[kind])
     if isinstance(total, Tensor):
         total.backward()
-    return {"total": detached_copy(total), "x.grad": x.grad, "hooks": count_tensor_hooks(x)}
+        total = total.detach().clone()
+    return {"total": total, "x.grad": x.grad, "hooks": len(x._backward_hooks or ())}
 """,
     checks=(
         Check("test_the_sum_is_right", the_sum_is_right),

@@ -8,21 +8,17 @@ from functools import partial
 from graders.marking.cache import RunCache, digest_of_probes, run_key
 from graders.sandbox.outside.conversation import Probe
 from graders.sandbox.outside.run_options import RunOptions
-from graders.sandbox.outside.runner import Runner, Transcript
+from graders.sandbox.outside.runner import Runner, Transcript, WrappedRunner
 
 
-class CachedRunner:
+class CachedRunner(WrappedRunner):
     """Takes runs from a cache. If one is not there, it is run by `otherwise` and added to the cache."""
 
     def __init__(self, cache: RunCache, run_options: RunOptions, otherwise: Runner) -> None:
         """A cached run must have been run with these options, in any of their `accepted_tiers`."""
-        self._cache, self._run_options, self._otherwise = cache, run_options, otherwise
+        super().__init__(otherwise)
+        self._cache, self._run_options = cache, run_options
         self._digests: dict[int, tuple[Sequence[Probe], str]] = {}
-
-    @property
-    def tier(self) -> str:
-        """The tier in which notebooks run that are not in the cache."""
-        return self._otherwise.tier
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
@@ -31,7 +27,7 @@ class CachedRunner:
         if found := self._cache.find(key, options.accepted_tiers):
             tier, frames = found
             return Transcript(frames, tier)
-        transcript = self._otherwise.run(cells, probes)
+        transcript = self._runner.run(cells, probes)
         if transcript.ended != "not-started":
             self._cache.keep(key, transcript.tier, transcript.frames)
             # Bind only the key, not the transcript: the runs may live as long as the batch, with 1,000 transcripts.
@@ -43,11 +39,3 @@ class CachedRunner:
         if id(probes) not in self._digests:
             self._digests[id(probes)] = probes, digest_of_probes(probes)
         return self._digests[id(probes)][1]
-
-    def confirm_runs(self) -> None:
-        """See `Runner`."""
-        self._otherwise.confirm_runs()
-
-    def stop(self) -> None:
-        """See `Runner`."""
-        self._otherwise.stop()

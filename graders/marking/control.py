@@ -16,7 +16,7 @@ from graders.core.transcript import read_transcript
 from graders.marking.control_exercise import BAD_EXERCISE, GOOD_EXERCISE
 from graders.marking.questions import LessonQuestions
 from graders.sandbox.outside.conversation import Probe
-from graders.sandbox.outside.runner import Runner, RunsBetweenControls, Stopped, Transcript
+from graders.sandbox.outside.runner import Runner, RunsBetweenControls, Stopped, Transcript, WrappedRunner
 from graders.verdict.judge_submission import judge_submission
 
 CONTROL_EVERY = 64
@@ -34,7 +34,7 @@ CONTROL_CELLS = (
 )
 
 
-class ControlledRunner:
+class ControlledRunner(WrappedRunner):
     """Marks the control before the first run, after every `every` runs, and whenever runs are to be confirmed.
 
     The first control also sets the time limits, by the pace of this machine. Once a control fails, nothing more is run.
@@ -44,17 +44,12 @@ class ControlledRunner:
         self, seed: int, at_pace: Callable[[float], Runner], *, forked: bool, every: int = CONTROL_EVERY
     ) -> None:
         """`at_pace(factor)` gives a runner with `factor` times the time limits; `forked` is whether it forks boxes."""
+        super().__init__(at_pace(1.0))
         self._seed, self._at_pace, self._forked, self._every = seed, at_pace, forked, every
-        self._runner = at_pace(1.0)
         self._begun = False
         self._trouble = ""
         self._between_controls, self._runs = RunsBetweenControls(), 0
         self._lock, self._control_lock = threading.Lock(), threading.Lock()
-
-    @property
-    def tier(self) -> str:
-        """The tier of isolation in which notebooks run."""
-        return self._runner.tier
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`. Raises `Stopped` once a control has failed."""
@@ -83,10 +78,6 @@ class ControlledRunner:
                     self._trouble, open_now = trouble, self._between_controls
                 closed.fail(trouble)
                 open_now.fail(trouble)
-
-    def stop(self) -> None:
-        """See `Runner`."""
-        self._runner.stop()
 
     def _mark_first_control(self) -> None:
         """Mark the control for the first time, before anybody else's code runs."""

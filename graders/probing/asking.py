@@ -1,4 +1,4 @@
-"""Run a probe, and give it what it needs: the learner's functions, and small instruments that count and compare.
+"""Run a probe, and give it what it needs: the learner's functions.
 
 `Student` gives a probe the learner's functions by name. `answer_probe` runs one probe and turns whatever happens into
 data: what was seen, or how it ended.
@@ -11,13 +11,12 @@ import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, TracebackType
-from typing import Any, TypeGuard
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from graders.probing.endless_results import EndlessResult, bounded_iterator
-from graders.probing.known_state import count_global_hooks, known_state
+from graders.probing.known_state import known_state
 from graders.probing.process_limits import exceeded_limit
 from graders.wire.data import DataError, encode
 
@@ -203,39 +202,3 @@ def _describe_argument(value: Any) -> str:
     if isinstance(value, nn.Module):
         return f"a {kind.__name__}"
     return "a function" if callable(value) else f"a {kind.__name__}"
-
-
-# Instruments of probes.
-
-
-def count_tensor_hooks(*tensors: Tensor) -> int:
-    """Return how many hooks these tensors have: tensor hooks and post-accumulate-grad hooks.
-
-    Torch has no public way to ask. `retain_grad()` does not count as a hook.
-    """
-    kinds = ("_backward_hooks", "_post_accumulate_grad_hooks")
-    return sum(len(getattr(tensor, kind, None) or ()) for tensor in tensors for kind in kinds)
-
-
-def count_module_hooks(model: nn.Module) -> int:
-    """Return how many hooks the modules of `model` and its parameters have, plus the global ones."""
-    kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-    own = sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
-    return own + count_tensor_hooks(*model.parameters()) + count_global_hooks()
-
-
-def detached_copy(value: Any) -> Any:
-    """Return a copy of a tensor without its graph; any other value is returned as it is."""
-    return value.detach().clone() if isinstance(value, Tensor) else value
-
-
-def shares_storage(first: Any, second: Any) -> bool:
-    """Whether both are ordinary dense tensors with the same memory; false if the first has no entries."""
-    if not has_memory(first) or not has_memory(second) or not first.numel():
-        return False
-    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
-
-
-def has_memory(value: Any) -> TypeGuard[Tensor]:
-    """Whether it is an ordinary dense tensor: a sparse one has no storage, and a subclass may report any."""
-    return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided

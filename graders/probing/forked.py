@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import select
 import signal
@@ -33,6 +32,10 @@ _setsid, _monotonic, _set_num_threads, _select = os.setsid, time.monotonic, torc
 _NO_MEMORY = frames.pack_frame(
     Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
 )
+
+
+class _TooLate(Exception):
+    """Raised at the deadline of a request."""
 
 
 class ForkedProbes:
@@ -59,14 +62,15 @@ class ForkedProbes:
             except OSError as error:
                 return _no_room_answer(error)
         assert self._child is not None
-        raw, in_time = self._child.ask(request, _monotonic() + seconds)
-        found = _read_answer(raw) if in_time else None
+        try:
+            found = self._child.ask(request, _monotonic() + seconds)
+        except _TooLate:
+            self.end()
+            message = f"no result after {round(seconds / pace, 1):g} seconds"
+            return Answer({"type": "raised", "status": "timed-out", "message": message})
         if found is not None and found.head.get("type") == "seen":
             return found
         status = self.end()
-        if not in_time:
-            message = f"no result after {round(seconds / pace, 1):g} seconds"
-            return Answer({"type": "raised", "status": "timed-out", "message": message})
         if used:
             return self.answer(exercise, request, seconds, pace)
         return found or Answer({"type": "raised", "status": "crashed", "message": _exit_text(status)})
@@ -108,18 +112,22 @@ class _Child:
         _close(answers)
         _set_blocking(self._requests, False)
 
-    def ask(self, request: Frame, deadline: float) -> tuple[bytes, bool]:
-        """Return the bytes of the child's answer, too few if the child has ended, and whether they came in time."""
+    def ask(self, request: Frame, deadline: float) -> Answer | None:
+        """Return the child's answer; None if it ended without one. Raises `_TooLate` at the deadline."""
         raw = frames.pack_frame(request)
         while raw:
             left = deadline - _monotonic()
             if left <= 0 or not _select([], [self._requests], [], left)[1]:
-                return b"", False
+                raise _TooLate
             try:
                 raw = raw[_write(self._requests, raw) :]
             except OSError:
-                return b"", True
-        return _read_frame_bytes(self._answers, deadline)
+                return None
+        try:
+            frame = frames.read_frame(_exact_reader(self._answers, deadline))
+        except frames.FrameError:
+            return None
+        return None if frame is None else Answer(frame.head, frame.body)
 
     def kill(self) -> None:
         """Kill the child and everything in its session."""
@@ -146,14 +154,6 @@ def _no_room_answer(error: OSError) -> Answer:
     return Answer({"type": "raised", "status": "over-limit", "message": message})
 
 
-def _read_answer(raw: bytes) -> Answer | None:
-    try:
-        frame = frames.read_frame(io.BytesIO(raw).read)
-    except frames.FrameError:
-        return None
-    return None if frame is None else Answer(frame.head, frame.body)
-
-
 def _serve_probes(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoReturn:
     """In the child: answer requests until the pipe closes. Never returns, or a copy of the kernel would go on."""
     try:
@@ -175,39 +175,24 @@ def _serve_probes(work: Callable[[Frame], Answer], requests: int, answers: int) 
         _exit(0)
 
 
-def _exact_reader(descriptor: int) -> Callable[[int], bytes]:
-    """Return a function that reads exactly `count` bytes from a pipe, fewer only at its end."""
+def _exact_reader(descriptor: int, deadline: float | None = None) -> Callable[[int], bytes]:
+    """Return a function that reads exactly `count` bytes from a pipe, fewer only at its end.
+
+    It raises `_TooLate` at the deadline. No more than `count` is waited for: a grandchild may hold the pipe open.
+    """
 
     def read_exactly(count: int) -> bytes:
         found = bytearray()
-        while len(found) < count and (part := _read(descriptor, count - len(found))):
+        while len(found) < count:
+            left = None if deadline is None else deadline - _monotonic()
+            if (left is not None and left <= 0) or not _select([descriptor], [], [], left)[0]:
+                raise _TooLate
+            if not (part := _read(descriptor, count - len(found))):
+                break
             found += part
         return bytes(found)
 
     return read_exactly
-
-
-def _read_frame_bytes(reader: int, deadline: float) -> tuple[bytes, bool]:
-    """Return the bytes of one frame, or those up to the end of the pipe, and whether they came in time."""
-    raw = bytearray()
-    while len(raw) <= frames.MAX_HEAD + frames.MAX_BODY + 8:
-        left = deadline - _monotonic()
-        if left <= 0 or not _select([reader], [], [], left)[0]:
-            return bytes(raw), False
-        part = _read(reader, 1 << 16)
-        if not part:
-            break
-        raw += part
-        if _is_complete_frame(raw):  # a grandchild may hold the pipe open forever
-            break
-    return bytes(raw), True
-
-
-def _is_complete_frame(raw: bytearray) -> bool:
-    if len(raw) < 8:
-        return False
-    head, body = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[4:8], "little")
-    return len(raw) >= 8 + head + body
 
 
 def _exit_text(status: int) -> str:

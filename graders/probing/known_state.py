@@ -27,20 +27,9 @@ _cpu_generator = torch.default_generator  # saved before any code of a notebook 
 _top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
 GLOBAL_HOOK_TABLES = [
-    name
-    for name in (
-        "_global_forward_hooks",
-        "_global_forward_pre_hooks",
-        "_global_backward_hooks",
-        "_global_backward_pre_hooks",
-        "_global_forward_hooks_always_called",
-        "_global_forward_hooks_with_kwargs",
-        "_global_buffer_registration_hooks",
-        "_global_module_registration_hooks",
-        "_global_parameter_registration_hooks",
-    )
-    if hasattr(_module, name)
+    name for name, table in vars(_module).items() if name.startswith("_global_") and isinstance(table, dict)
 ]
+"""The names of torch's tables of hooks for all modules, and of facts about these hooks."""
 
 
 class CapturedOutput:
@@ -68,12 +57,6 @@ class CapturedOutput:
     def isatty(self) -> bool:
         """Return False: this is not a terminal."""
         return False
-
-
-def count_global_hooks() -> int:
-    """Return how many global forward and backward hooks and pre-hooks of modules are registered."""
-    names = GLOBAL_HOOK_TABLES[:4]
-    return sum(len(getattr(_module, name)) for name in names)
 
 
 @contextlib.contextmanager

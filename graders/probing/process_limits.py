@@ -13,6 +13,11 @@ from collections.abc import Callable, Iterator
 
 from graders.wire.limits import MIB, PROBE_MEMORY, PROBE_PROCESSES, STACK_MEMORY, Limits
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's <sys/prctl.h>
 
 
@@ -30,9 +35,7 @@ def apply_limits(text: str) -> None:
 
     `text` is a `Limits` as JSON. Where it can, this process also dies with its parent from now on.
     """
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     limits = Limits.from_json(text)
     _set_resource_limit(resource.RLIMIT_FSIZE, limits.files, limits.files)
@@ -47,9 +50,7 @@ def limit_memory(text: str) -> None:
     `text` is a `Limits` as JSON. This is only a fuse: it bounds the address space of each process by itself, so that
     code that asks for too much gets a clean error. What all processes of a box hold together is watched from outside.
     """
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     if not (held := address_space_bytes()):
         return
@@ -62,9 +63,7 @@ def describe_low_limit(limits: Limits) -> str:
 
     A limit that was set around us cannot be raised, and a right answer might fail because of it.
     """
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return ""
     promised: tuple[tuple[str, int, int, Callable[[], int], str], ...] = (
         ("open files", resource.RLIMIT_NOFILE, 1, lambda: limits.descriptors, f"-n {limits.descriptors}"),
@@ -90,8 +89,6 @@ def address_space_bytes() -> int:
     This is the smallest bound under which one more page can be had, found by trying, because a box may not be allowed
     to read /proc. The process must have a single thread: another one might need memory meanwhile.
     """
-    import resource
-
     before = resource.getrlimit(resource.RLIMIT_AS)
     least, enough = 0, 1 << 47
     try:
@@ -112,8 +109,6 @@ def address_space_bytes() -> int:
 
 def _set_resource_limit(what: int, soft: int, hard: int) -> None:
     """Set one limit of this process, but never above the hard limit that it already has."""
-    import resource
-
     _, most = resource.getrlimit(what)
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), min(hard, most)
@@ -139,9 +134,7 @@ def _count_user_tasks() -> int:
 
 def use_probe_memory() -> None:
     """Let this process use the memory that is reserved for probes."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
@@ -149,9 +142,7 @@ def use_probe_memory() -> None:
 
 def limit_processes(limits: Limits) -> None:
     """Bound the number of processes and threads of this process and its children, where the platform can."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     soft = _count_user_tasks() + limits.processes
     _set_resource_limit(resource.RLIMIT_NPROC, soft, soft + PROBE_PROCESSES)
@@ -160,9 +151,7 @@ def limit_processes(limits: Limits) -> None:
 @contextlib.contextmanager
 def room_for_a_process() -> Iterator[None]:
     """Inside, this process may start another one even if the notebook has used up its own number."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)

@@ -20,6 +20,7 @@ from graders.core.text import (
 )
 from graders.submissions.arrangement import arrange_tree
 from graders.submissions.attempts import HandedIn, choose_attempt, paths_that_differ
+from graders.submissions.folder_names import without_suffix
 from graders.submissions.layout import Layout, shown_name, unique_names
 from graders.submissions.lessons import Lessons
 from graders.submissions.lms import NamePattern, Owner, file_format
@@ -164,7 +165,7 @@ def find_submissions(
         raise NoSubmissions(f"{where}: {error}") from error
     except OSError as error:
         raise NoSubmissions(f"{where} could not be read or unpacked: {error.strerror}.") from error
-    name = _bare_name(where.absolute().name)
+    name = without_suffix(where.absolute().name)
 
     def lesson_of(entry: Entry) -> str | None:
         return known.lesson_of(entry.notebook_file, entry.name)
@@ -173,12 +174,6 @@ def find_submissions(
     if roster is not None:
         use_roster(layout, roster)
     return _Submissions(where, known, deadline, due, tree, layout).collect_submissions()
-
-
-def _bare_name(name: str) -> str:
-    """The name of a folder or an archive without its suffix."""
-    suffix = next((suffix for suffix in (".tar.gz", ".tgz", ".zip") if name.lower().endswith(suffix)), "")
-    return name[: len(name) - len(suffix)]
 
 
 def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSubmissions:

@@ -63,7 +63,7 @@ class Lessons:
         """
         if lesson := self.lesson_in_name(name):
             return lesson
-        facts = self._facts_of(file)
+        facts = self._read_facts(file)
         return facts.lesson if facts else None
 
     def lesson_in_content(self, file: Path | None, name: str) -> tuple[str | None, str]:
@@ -71,7 +71,7 @@ class Lessons:
 
         The content decides when it has functions or checks of another lesson, and none of the lesson in the name.
         """
-        named, facts = self.lesson_in_name(name), self._facts_of(file)
+        named, facts = self.lesson_in_name(name), self._read_facts(file)
         inside = facts.lesson if facts else None
         if facts is None or inside is None or named in (None, inside):
             return named or inside, ""
@@ -82,9 +82,6 @@ class Lessons:
             f"{shorten_text(name, 80)} has the name of lesson {named[:2]} and the content of lesson {inside[:2]}. "
             f"It counts for lesson {counts[:2]}. Check which one is meant, and rename the file."
         )
-
-    def _facts_of(self, file: Path | None) -> _NotebookFacts | None:
-        return None if file is None else self._read_facts(file)
 
     def lesson_in_name(self, name: str) -> str | None:
         """The lesson that the name of a file tells; None if it tells none."""
@@ -118,7 +115,9 @@ class Lessons:
         facts = self._read_facts(file)
         return facts.sha256 if facts else ""
 
-    def _read_facts(self, file: Path) -> _NotebookFacts | None:
+    def _read_facts(self, file: Path | None) -> _NotebookFacts | None:
+        if file is None:
+            return None
         if file not in self._facts:
             try:
                 found = read_notebook(file)

@@ -14,6 +14,7 @@ from graders.core.text import (
     WORD_LIMIT,
     clean_fields,
     clean_text,
+    format_count,
     shorten_text,
 )
 from graders.submissions.roster_columns import PARTICIPANT_NUMBER, Columns, find_columns, plain_title
@@ -145,15 +146,11 @@ def _nameless_note(table: Table, columns: Columns, people: Sequence[Person | Non
     said = []
     if called:
         names = shorten_text(", ".join(called), MESSAGE_LIMIT)
-        which = "1 row has no name; it goes" if len(called) == 1 else f"{len(called)} rows have no name; they go"
-        said.append(f"{which} by a number or login instead: {names}.")
+        go = "has no name; it goes" if len(called) == 1 else "have no name; they go"
+        said.append(f"{format_count(len(called), 'row')} {go} by a number or login instead: {names}.")
     if left := len(nameless) - len(called):
-        which = (
-            "1 row has neither a name nor a number and was"
-            if left == 1
-            else f"{left} rows have neither a name nor a number and were"
-        )
-        said.append(f"{which} left out.")
+        were = "has neither a name nor a number and was" if left == 1 else "have neither a name nor a number and were"
+        said.append(f"{format_count(left, 'row')} {were} left out.")
     return " ".join(said)
 
 

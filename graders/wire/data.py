@@ -27,14 +27,8 @@ import numpy as np
 import torch
 
 DTYPES: dict[str, torch.dtype] = {
-    "float32": torch.float32,
-    "float64": torch.float64,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "int64": torch.int64,
-    "int32": torch.int32,
-    "uint8": torch.uint8,
-    "bool": torch.bool,
+    name: getattr(torch, name)
+    for name in ("float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _SIZES = {name: torch.empty((), dtype=dtype).element_size() for name, dtype in DTYPES.items()}
@@ -165,12 +159,8 @@ def _encode_tensor(value: torch.Tensor, body: bytearray, count: _Count, max_body
     if name is None:
         return {"x": ["Tensor", f"its dtype is {value.dtype}"]}
     if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
-        return {
-            "x": [
-                "Tensor",
-                f"it is not an ordinary dense tensor (layout {value.layout}, device {value.device})",
-            ]
-        }
+        why = f"it is not an ordinary dense tensor (layout {value.layout}, device {value.device})"
+        return {"x": ["Tensor", why]}
     if value.dim() > MAX_RANK:
         return {"x": ["Tensor", f"it has {value.dim()} dimensions"]}
     if value.numel() * value.element_size() > max_body - len(body):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from graders.wire.limits import Limits
 
+T = TypeVar("T")
 Pairs = tuple[tuple[str, str], ...]
 TERMINALS = "newinstance,ptmxmode=0666,mode=0620,max=16"
 """The options of a file system of pseudo-terminals. All of them together have room for 3,000 on a machine."""
@@ -45,12 +46,7 @@ class BoxPlan:
     @staticmethod
     def from_json(text: str) -> BoxPlan:
         """Return the plan that `to_json` wrote."""
-        return BoxPlan.from_data(_with_tuples(json.loads(text)))
-
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> BoxPlan:
-        """Return the plan that `asdict` made values of."""
-        return BoxPlan(data["folder"], data["walls"] and Walls(**data["walls"]))
+        return _made(BoxPlan, json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -83,11 +79,6 @@ class PrivatePlaces:
     links: Pairs = ()
     """Symbolic links that stay visible likewise: what each points to, and its place."""
 
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> PrivatePlaces:
-        """Return the places that `asdict` made values of."""
-        return PrivatePlaces(**{**data, "box": BoxPlan.from_data(data["box"])})
-
 
 @dataclass(frozen=True)
 class LaunchPlan:
@@ -115,18 +106,7 @@ class LaunchPlan:
     @staticmethod
     def from_json(text: str) -> LaunchPlan:
         """Return the plan that `to_json` wrote."""
-        return LaunchPlan.from_data(_with_tuples(json.loads(text)))
-
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> LaunchPlan:
-        """Return the plan that `asdict` made values of."""
-        system, private = data["system"], data["private"]
-        parts = {
-            "box": BoxPlan.from_data(data["box"]),
-            "system": system and System(**system),
-            "private": private and PrivatePlaces.from_data(private),
-        }
-        return LaunchPlan(**{**data, **parts})
+        return _made(LaunchPlan, json.loads(text))
 
 
 LATE_MODULES = {"torch._dynamo": "optim", "matplotlib": "matplotlib"}
@@ -164,14 +144,23 @@ class BoxRequest:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxRequest:
         """Return the request that `to_data` wrote."""
-        data = _with_tuples(data)
-        return BoxRequest(
-            plan=LaunchPlan.from_data(data["plan"]),
-            folder=data["folder"],
-            environment=data["environment"],
-            limits=Limits(**data["limits"]),
-            modules=data["modules"],
-        )
+        return _made(BoxRequest, {name: value for name, value in data.items() if name != "supervised"})
+
+
+_PARTS: dict[str, type] = {
+    "walls": Walls, "box": BoxPlan, "system": System, "private": PrivatePlaces, "plan": LaunchPlan, "limits": Limits
+}  # fmt: skip
+"""The types of those fields, whatever class they belong to, that are dataclasses themselves."""
+
+
+def _made(kind: type[T], data: Mapping[str, Any]) -> T:
+    """What `asdict` made these JSON values of."""
+    return kind(
+        **{
+            name: _made(_PARTS[name], value) if name in _PARTS and value is not None else _with_tuples(value)
+            for name, value in data.items()
+        }
+    )
 
 
 def _with_tuples(value: Any) -> Any:

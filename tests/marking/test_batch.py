@@ -38,9 +38,11 @@ def test_where_no_kernel_starts_only_the_first_notebook_is_tried_and_all_give_on
     marking = Marking(Questions(1), StoppingRunner(BoxRunner(box_modules, limits=Limits(descriptors=10), warm=warm)))
     found = [marking.result(Submission(name, LESSON, file)) for name in ("ann", "bob", "cy")]
     marking.close()
-    assert {result.status.value for result in found} == {"not-graded"}
+    assert {(result.status.value, result.graded) for result in found} == {("not-graded", False)}
+    assert {exercise.status.value for exercise in found[0].exercises} == {"not-graded"}
     assert len({result.message for result in found}) == 1
     assert found[0].message.startswith("the process for the notebook did not start: open files: ")
+    assert "Remedy: " in found[0].message
     assert [bool(result.sha256) for result in found] == [True, False, False]  # the others were not run
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
+from graders.core import course
 from graders.core.results import Status
 from graders.marking.in_process import check_namespace
+from tests.answers import answers_of
 from tests.sample import SCALE_SUM
 
 
@@ -54,66 +54,23 @@ def test_a_result_that_is_too_large_is_over_the_limit() -> None:
     assert "the result is too large: more than 4000 values" in result.message
 
 
-LEFT_BEHIND = {
-    "no grad mode": "torch.set_grad_enabled(False)",
-    "inference mode": "mode = torch.inference_mode(); mode.__enter__()",
-    "another default dtype": "torch.set_default_dtype(torch.float64)",
-    "another default device": "torch.set_default_device('meta')",
-    "a global forward hook": "nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 0)",
-    "a global backward hook": "nn.modules.module.register_module_full_backward_hook(lambda *_: 1 / 0)",
-    "anomaly detection": "torch.autograd.set_detect_anomaly(True)",
-    "autocast": "mode = torch.autocast('cpu', dtype=torch.bfloat16); mode.__enter__()",
-    "hooks on saved tensors": "from torch.autograd.graph import saved_tensors_hooks\n"
-    "mode = saved_tensors_hooks(lambda t: t * 0, lambda t: t)\nmode.__enter__()",
-    "a function mode": """
-class Zeros(torch.overrides.TorchFunctionMode):
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        found = function(*args, **(kwargs or {}))
-        return found * 0 if isinstance(found, torch.Tensor) and found.is_floating_point() else found
-mode = Zeros()
-mode.__enter__()""",
-    "warnings as errors": "import warnings\nwarnings.simplefilter('error')",
-}
-if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):  # before torch 2.8 they stay active
-    del LEFT_BEHIND["hooks on saved tensors"]
-CHECK_EACH = """
-import json, os, sys
-from dataclasses import replace
-import torch
-from torch import nn
-from graders.core import course
-from graders.marking.in_process import check_namespace
-from tests.answers import answers_of
-names, exercises = {}, []
-for lesson in ("01", "04", "11"):
+@contextmanager
+def another_default_dtype() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("left_behind", [torch.no_grad, torch.inference_mode, another_default_dtype])
+@pytest.mark.parametrize("lesson", ["01", "04", "11"])
+def test_what_a_notebook_left_switched_on_decides_over_no_check(
+    left_behind: Callable[[], AbstractContextManager[object]], lesson: str
+) -> None:
     key, answers = next(iter(answers_of(lesson).right.items()))
+    names: dict[str, Any] = {}
     exec(answers[0], names)
     exercise = course.find_exercise(key)
-    exercises.append(replace(exercise, cases=exercise.cases[:2]))
-
-def check_all(left):
-    exec(left, globals())
-    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    found = [check_namespace(exercise, names).status.value for exercise in exercises]
-    assert (torch.is_grad_enabled(), torch.get_default_dtype()) == (grad, dtype)
-    print(what, *found, sep=": ", flush=True)
-
-for what, left in json.loads(sys.argv[1]).items():
-    if (child := os.fork()) == 0:
-        check_all(left)
-        os._exit(0)
-    os.waitpid(child, 0)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="one process that has imported torch is forked for each")
-def test_what_a_notebook_left_switched_on_decides_over_no_check() -> None:
-    """An exercise of each of three lessons, in a process of its own: some of these cannot be switched off again."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK_EACH, json.dumps(LEFT_BEHIND)],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.stdout == "".join(f"{what}: passed: passed: passed\n" for what in LEFT_BEHIND), done.stderr
+    with left_behind():
+        grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+        assert check_namespace(replace(exercise, cases=exercise.cases[:2]), names).status is Status.PASSED
+        assert (torch.is_grad_enabled(), torch.get_default_dtype()) == (grad, dtype)

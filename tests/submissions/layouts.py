@@ -52,13 +52,23 @@ SURE = {
     "canvas, short numbers": Case((f"ada_5_12_{FIRST}", f"ben_6_13_{FIRST}"), ("ada", "ben")),
     "canvas, archives": Case((f"ada_12_345_work.zip!{FIRST}", f"ben_13_346_{FIRST}"), ("ada", "ben")),
     "canvas, attempts": Case(
-        (f"ada_12_345_{FIRST}=blank", "ada_12_346_01_where_gradients_live-1.ipynb", f"ben_13_347_{FIRST}"),
+        (
+            f"ada_12_345_{FIRST}=blank",
+            f"ada_12_346_{A}-2.ipynb=blank",
+            f"ada_12_346_{A}-10.ipynb",
+            f"ben_13_347_{FIRST}",
+        ),
         ("ada", "ben"),
     ),
     "moodle": Case(
         (f"Ada Lovelace_12{MOODLE}/{FIRST}", f"Ben_13{MOODLE}/{FIRST}", f"Cy_14{MOODLE}/"),
         ("Ada Lovelace", "Ben", "Cy:-"),
     ),
+    "moodle, some in folders": Case(
+        (f"Ada_12{MOODLE}/{FIRST}", "Ada_12_assignsubmission_onlinetext_/onlinetext.html", f"Ben_13{MOODLE}{FIRST}"),
+        ("Ada", "Ben"),
+    ),
+    "moodle beside canvas": Case((f"Ada L_12{MOODLE}/{FIRST}", f"ben_LATE_13_346_{FIRST}"), ("Ada L", "ben")),
     "moodle, a folder uploaded": Case((f"Ada_12{MOODLE}/my work/{FIRST}", f"Ben_13{MOODLE}/{FIRST}"), ("Ada", "Ben")),
     "moodle, no folders": Case((f"Ada_12{MOODLE}{FIRST}", f"Ben_13{MOODLE}{FIRST}"), ("Ada", "Ben")),
     "moodle, blind": Case(

@@ -6,34 +6,9 @@ from pathlib import Path
 import pytest
 
 from graders.submissions.finding import Submission, find_submissions
-from graders.submissions.intake import Unreadable, read_notebook
 from graders.submissions.lessons import Lessons
 from tests import notebooks
 from tests.submissions.packing import FIRST, LESSONS, SECOND, found, hand_in, why_none
-
-
-def test_a_class_is_a_folder_for_each_student(tmp_path: Path) -> None:
-    hand_in(tmp_path, f"bob/{SECOND}", f"ann/{FIRST}", f"ann/{SECOND}", f"bob/{FIRST}")
-    assert found(tmp_path) == [
-        ("ann", "01_first_things", FIRST),
-        ("ann", "02_second_things", SECOND),
-        ("bob", "01_first_things", FIRST),
-        ("bob", "02_second_things", SECOND),
-    ]
-
-
-def test_hidden_folders_and_loose_files_are_no_students(tmp_path: Path) -> None:
-    hand_in(tmp_path, f"ann/{FIRST}", f".git/{FIRST}", f"__MACOSX/{FIRST}")
-    (tmp_path / "notes.txt").write_text("")
-    assert found(tmp_path) == [("ann", "01_first_things", FIRST)]
-
-
-def test_a_folder_with_notebooks_is_one_students_work(tmp_path: Path) -> None:
-    hand_in(tmp_path / "ann", FIRST, SECOND, "scratch.ipynb")
-    assert found(tmp_path / "ann") == [
-        ("ann", "01_first_things", FIRST),
-        ("ann", "02_second_things", SECOND),
-    ]
 
 
 def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
@@ -56,17 +31,14 @@ def test_the_name_of_a_file_says_its_lesson(tmp_path: Path, lesson: str | None, 
     assert said == dict.fromkeys(names, lesson)
 
 
-@pytest.mark.parametrize(("lesson", "belongs_to"), [("02_second_things", "02_second_things"), ("09_none", None)])
-def test_else_its_metadata_says_it(tmp_path: Path, lesson: str, belongs_to: str | None) -> None:
-    file = tmp_path / "homework.ipynb"
+@pytest.mark.parametrize(
+    ("name", "lesson", "belongs_to"),
+    [("homework", LESSONS[1], LESSONS[1]), ("homework", "09_none", None), ("01_mine", LESSONS[1], LESSONS[0])],
+)
+def test_else_its_metadata_says_it(tmp_path: Path, name: str, lesson: str, belongs_to: str | None) -> None:
+    file = tmp_path / f"{name}.ipynb"
     file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": lesson}}))
     assert Lessons(LESSONS).lesson_of(file, file.name) == belongs_to
-
-
-def test_the_name_counts_more_than_the_metadata(tmp_path: Path) -> None:
-    file = tmp_path / "01_mine.ipynb"
-    file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": "02_second_things"}}))
-    assert Lessons(LESSONS).lesson_of(file, file.name) == "01_first_things"
 
 
 def test_of_several_files_for_a_lesson_the_plain_name_counts_else_the_last(tmp_path: Path) -> None:
@@ -139,22 +111,6 @@ def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
         "zzz_good": "zzz_good", "ZZZ_good": "ZZZ_good", "␣zzz_good": " zzz_good", "zzz_good␣": "zzz_good ",
         "␣ann": "␣ann", "␣ann*": " ann",
     }  # fmt: skip
-
-
-def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
-    hand_in(tmp_path, f"class/ann/{FIRST}", f"elsewhere/{FIRST}")
-    (tmp_path / "class/bob").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "class/eve").mkdir()
-    (tmp_path / f"class/eve/{FIRST}").symlink_to(tmp_path / f"elsewhere/{FIRST}")
-    ann, bob, eve = find_submissions(tmp_path / "class", LESSONS).submissions
-    assert (ann.student, bob.student, eve.student) == ("ann", "bob", "eve")
-    assert bob.file is None
-    assert bob.problem == (
-        "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
-    )
-    assert eve.file is not None
-    with pytest.raises(Unreadable, match="it is a link to another file"):
-        read_notebook(eve.file)
 
 
 def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -> None:

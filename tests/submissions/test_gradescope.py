@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -100,10 +100,7 @@ def test_an_export_is_a_class_of_people_also_when_they_worked_together(
     where = tmp_path / "class"
     hand_in(where / above, f"submission_111/{LESSON}.ipynb", f"submission_112/deep/{LESSON}.ipynb")
     if packed:
-        with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
-            for file in where.rglob("*"):
-                archive.write(file, file.relative_to(where))
-        where = tmp_path / "class.zip"
+        where = Path(shutil.make_archive(str(where), "zip", where))
     (tmp_path / "scratch").mkdir()
     found = find_submissions(where, (LESSON,), tmp_path / "scratch")
     assert [one.student for one in found.submissions] == ["Ada Lovelace", 'Éric "Z" Löw', "Shaun O'Brien"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from graders.submissions.lms import BadNames, parse_name_pattern
 from tests import notebooks
 from tests.make_class import make_mixed_class
 from tests.submissions.layouts import DOUBTFUL, FIRST, LESSONS, SECOND, STUB, SURE, WORK, A, B, Case
+from tests.submissions.packing import patched, zipped
 
 
 def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
@@ -38,9 +38,7 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
             (folder / path).write_text(content)
     for file, members in archives.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-            for name, content in members.items():
-                packed.writestr(name, content)
+        zipped(file, *((name, content.encode()) for name, content in members.items()))
 
 
 def shown(found: FoundSubmissions) -> list[str]:
@@ -53,21 +51,17 @@ def shown(found: FoundSubmissions) -> list[str]:
     return [student if had == "1" else f"{student}:{had}" for student, had in lessons.items()]
 
 
-def looked_for(folder: Path, case: Case) -> FoundSubmissions:
-    return find_submissions(
-        folder / "class",
-        LESSONS,
-        folder / "scratch",
-        names=parse_name_pattern(case.names) if case.names else None,
-        single=case.single,
-    )
+def looked_for(where: Path, case: Case, scratch: Path) -> FoundSubmissions:
+    names = parse_name_pattern(case.names) if case.names else None
+    return find_submissions(where, LESSONS, scratch, names=names, single=case.single)
 
 
 @pytest.mark.parametrize("case", [*SURE.values(), *DOUBTFUL.values()], ids=[*SURE, *DOUBTFUL])
-def test_each_file_is_its_students_or_stands_among_those_that_are_nobodys(case: Case, tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
+def test_each_file_is_its_students_or_stands_among_those_that_are_nobodys(
+    case: Case, tmp_path: Path, scratch: Path
+) -> None:
     lay_out(tmp_path / "class", case.paths)
-    found = looked_for(tmp_path, case)
+    found = looked_for(tmp_path / "class", case, scratch)
     assert shown(found) == sorted(case.students)
     said = " ".join([*found.doubts, *(account.fate for account in found.open_accounts)])
     assert case.said in said
@@ -79,22 +73,18 @@ def test_each_file_is_its_students_or_stands_among_those_that_are_nobodys(case: 
 
 
 @pytest.mark.parametrize("name", [name for name, case in SURE.items() if not case.single])
-def test_a_zip_of_the_same_class_is_the_same_class(name: str, tmp_path: Path) -> None:
+def test_a_zip_of_the_same_class_is_the_same_class(name: str, tmp_path: Path, scratch: Path) -> None:
     case = SURE[name]
-    (tmp_path / "scratch").mkdir()
     lay_out(tmp_path / "class", case.paths)
-    for wrapper in ("", "wrapped/"):
-        raw = io.BytesIO()
-        with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as packed:
-            for path in sorted((tmp_path / "class").rglob("*")):
-                packed.write(path, wrapper + str(path.relative_to(tmp_path / "class")))
-        (tmp_path / "class.zip").write_bytes(raw.getvalue())
-        if wrapper and (case.names or name.startswith(("one student", "gradescope"))):
+    for wrapped in (False, True):
+        if wrapped and (case.names or name.startswith(("one student", "gradescope"))):
             continue
-        scratch = tmp_path / "scratch" / (wrapper or "plain")
-        scratch.mkdir(parents=True)
-        names = parse_name_pattern(case.names) if case.names else None
-        assert shown(find_submissions(tmp_path / "class.zip", LESSONS, scratch, names=names)) == sorted(case.students)
+        shutil.make_archive(
+            str(tmp_path / "class"), "zip", *((tmp_path, "class") if wrapped else (tmp_path / "class",))
+        )
+        unpacked = scratch / str(wrapped)
+        unpacked.mkdir()
+        assert shown(looked_for(tmp_path / "class.zip", case, unpacked)) == sorted(case.students)
 
 
 def test_whose_a_file_is_is_not_the_students_to_choose(tmp_path: Path) -> None:
@@ -187,29 +177,24 @@ def test_a_pattern_that_cannot_be_read_says_how_to_write_one(text: str, why: str
         ("gbk", ["李雷", "Ada"]),
     ],
 )
-def test_names_in_the_code_page_of_a_system_are_read(page: str, names: list[str], tmp_path: Path) -> None:
-    marks = {f"{number:02}" * 12: name for number, name in enumerate(names)}
-    raw = io.BytesIO()
-    with zipfile.ZipFile(raw, "w") as packed:
-        for mark, name in marks.items():
-            packed.writestr(f"{mark[: len(name.encode(page))]}/{FIRST}", notebooks.text(WORK))
-    content = raw.getvalue()
-    for mark, name in marks.items():
-        encoded = name.encode(page)
-        content = content.replace(mark[: len(encoded)].encode() + b"/", encoded + b"/")
-    (tmp_path / "class.zip").write_bytes(content)
-    (tmp_path / "scratch").mkdir()
-    found = find_submissions(tmp_path / "class.zip", LESSONS, tmp_path / "scratch")
+def test_names_in_the_code_page_of_a_system_are_read(
+    page: str, names: list[str], tmp_path: Path, scratch: Path
+) -> None:
+    encoded = [name.encode(page) for name in names]
+    marks = [(f"{number:02}" * 12)[: len(name)] for number, name in enumerate(encoded)]
+    members = [(f"{mark}/{FIRST}", notebooks.text(WORK).encode()) for mark in marks]
+    zipped(tmp_path / "class.zip", *members)
+    patched(tmp_path / "class.zip", *((mark.encode() + b"/", name + b"/") for mark, name in zip(marks, encoded)))
+    found = find_submissions(tmp_path / "class.zip", LESSONS, scratch)
     assert sorted(one.student for one in found.submissions) == sorted(names)
     assert bool(found.notes) == (page != "utf-8")
     if found.notes:
         assert f"were read as {page}" in found.notes[0]
 
 
-def test_in_a_class_of_200_in_all_layouts_at_once_every_file_has_an_account(tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
+def test_in_a_class_of_200_in_all_layouts_at_once_every_file_has_an_account(tmp_path: Path, scratch: Path) -> None:
     became = make_mixed_class(tmp_path / "class", A)
-    found = find_submissions(tmp_path / "class", [A], tmp_path / "scratch")
+    found = find_submissions(tmp_path / "class", [A], scratch)
     assert len(became) == 200
     assert {one.student: "right" if one.file else "unreadable" for one in found.submissions} == became
     files = [path for path in (tmp_path / "class").rglob("*") if path.is_file()]

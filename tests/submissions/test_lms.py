@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.submissions.lms import FORMATS, NameParts, Owner, file_format, folder_format
+from graders.submissions.lms import FORMATS, NameParts, Owner, file_format
 
 
 def read(name: str) -> NameParts | None:
@@ -86,21 +86,6 @@ def test_canvas_says_in_the_name_of_a_file_whether_it_is_late() -> None:
         named = read(name)
         assert named
         assert named.late is expected
-
-
-@pytest.mark.parametrize(
-    ("folders", "inside", "name"),
-    [
-        (["Ada Lovelace_12_assignsubmission_file_", "other"], [], "Moodle"),
-        (["Ada_12_assignsubmission_onlinetext_"], [], "Moodle"),
-        (["Ada (s1)", "Ben (s2)"], ["Submission attachment(s)"], "Sakai"),
-        (["Ada (s1)", "Ben (s2)"], [], None),
-        (["ada_12_345_x", "ben"], [], None),
-    ],
-)
-def test_folders_have_a_format_too(folders: list[str], inside: list[str], name: str | None) -> None:
-    found = folder_format(folders, inside)
-    assert (found.name if found else None) == name
 
 
 def test_no_name_makes_a_pattern_search_for_long() -> None:

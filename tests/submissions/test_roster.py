@@ -57,10 +57,6 @@ def test_a_deadline_of_their_own() -> None:
     assert [person.deadline for person in parse_roster(MOODLE).people] == ["2026-01-05", "", ""]
 
 
-def test_first_name_and_surname_are_one_name() -> None:
-    assert [person.name for person in parse_roster("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
-
-
 GITHUB = """"identifier","github_username","github_id","name"
 "Ada Lovelace","darth","11",""
 "ben@x.org","octo","12",""

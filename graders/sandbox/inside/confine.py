@@ -96,7 +96,7 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
     try:
         closed, modules = _real_paths(hidden), _real_paths(filter(os.path.isabs, sys.path))
         for path in _real_paths(readable):
-            listed = {folder for folder in modules if _is_below(folder, path)}
+            listed = {folder for folder in modules if is_below(folder, path)}
             for part, access in _readable_parts(path, closed, listed):
                 _allow_access(ruleset, part, access & every)
         for path in writable:
@@ -111,7 +111,8 @@ def _real_paths(paths: Iterable[str]) -> set[str]:
     return set(map(os.path.realpath, paths))
 
 
-def _is_below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` itself, or in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -123,10 +124,10 @@ def _readable_parts(path: str, hidden: set[str], modules: set[str]) -> Iterator[
     """
     if path in hidden:
         return
-    if not any(_is_below(folder, path) for folder in hidden):
+    if not any(is_below(folder, path) for folder in hidden):
         yield path, _READ_ONLY
         return
-    if any(_is_below(path, folder) for folder in modules):
+    if any(is_below(path, folder) for folder in modules):
         yield path, _READ_DIR
     try:
         names = os.listdir(path)

@@ -143,15 +143,8 @@ def _is_limit(error: BaseException) -> bool:
 
 def _magic_in(statement: ast.stmt) -> str:
     """The name of the magic or system command that a statement is, alone or assigned to a name; empty if it is none."""
-    match statement:
-        case (
-            ast.Expr(
-                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=how), args=args)
-            )
-            | ast.Assign(
-                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=how), args=args)
-            )
-        ):
+    match statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None:
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=how), args=args):
             name = args[0].value if how.endswith("_magic") and args and isinstance(args[0], ast.Constant) else how
             return str(name)
     return ""

@@ -59,17 +59,7 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Inputs]], se
     for exercise in exercises:
         for case, draw in enumerate(draws[exercise.key]):
             tree, body = encode(draw)
-            found.append(
-                Probe(
-                    key=exercise.key,
-                    name=exercise.name,
-                    case=case,
-                    source=exercise.box_source,
-                    tree=tree,
-                    body=body,
-                    seed=inner,
-                )
-            )
+            found.append(Probe(exercise.key, exercise.name, case, exercise.box_source, tree, body, inner))
     return found
 
 

@@ -236,19 +236,31 @@ def count_answers(transcript: Transcript) -> int:
     return sum(frame.type == "seen" for frame in transcript.frames)
 
 
-class StoppingRunner:
-    """Runs nothing more if the first notebook does not start: the next one would not start either."""
+class WrappedRunner:
+    """What runners have in common that leave it to another one, `runner`, to run notebooks."""
 
     def __init__(self, runner: Runner) -> None:
-        """`runner` runs the notebooks."""
         self._runner = runner
-        self._why = ""
-        self._started = False
 
     @property
     def tier(self) -> str:
-        """The tier of isolation in which notebooks run."""
+        """See `Runner`."""
         return self._runner.tier
+
+    def confirm_runs(self) -> None:
+        """See `Runner`."""
+        self._runner.confirm_runs()
+
+    def stop(self) -> None:
+        """See `Runner`."""
+        self._runner.stop()
+
+
+class StoppingRunner(WrappedRunner):
+    """Runs nothing more if the first notebook does not start: the next one would not start either."""
+
+    _why = ""
+    _started = False
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`. Raises `Stopped` if no notebook has started yet and one failed to."""
@@ -260,11 +272,3 @@ class StoppingRunner:
         elif not self._started:
             self._why = transcript.message
         return transcript
-
-    def confirm_runs(self) -> None:
-        """See `Runner`."""
-        self._runner.confirm_runs()
-
-    def stop(self) -> None:
-        """See `Runner`."""
-        self._runner.stop()

@@ -26,7 +26,7 @@ from graders.sandbox.outside.box_users import free_user
 from graders.sandbox.outside.container import container_launch
 from graders.sandbox.outside.launch import BOX_FOLDER, Launch
 from graders.sandbox.outside.links import python_links, python_path
-from graders.sandbox.outside.visible import hidden_paths, is_below, readable_paths
+from graders.sandbox.outside.visible import hidden_paths, readable_paths
 from graders.wire import forking
 from graders.wire.launch import TERMINALS, BoxPlan, LaunchPlan, Pairs, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, Limits
@@ -153,10 +153,10 @@ def _stage_and_system(
         path: os.path.realpath(path) for path in (*readable_paths(), *filter(os.path.exists, _FILES), str(box_modules))
     }
     for path, source in shown.items():
-        if os.path.islink(path) and any(is_below(source, other) for other in shown):
+        if os.path.islink(path) and any(confine.is_below(source, other) for other in shown):
             links.append((os.readlink(path), path))
             continue
-        hides += [path + place[len(source) :] for place in closed if is_below(place, source)]
+        hides += [path + place[len(source) :] for place in closed if confine.is_below(place, source)]
         reachable = source
         if uid and not _open_to_all(source):
             reachable = str(folder / f"stage{len(stage)}")

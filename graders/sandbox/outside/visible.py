@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from graders.sandbox.inside.confine import is_below
+
 PACKAGE = Path(__file__).parents[2]
 PARTS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "pyvenv.cfg")
 """What programs and Python need in a prefix such as /usr. Nothing else in it is shown."""
@@ -110,11 +112,6 @@ def _package_and_beside(package: Path) -> list[Path]:
     if folder.name not in _PACKAGES and (folder / "pyproject.toml").exists():
         return [folder]
     return [package, folder / "solutions", folder / "tests/answers"]
-
-
-def is_below(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` itself, or in it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _outermost_paths(paths: Iterable[str]) -> list[str]:

@@ -87,10 +87,6 @@ EVIL_OBJECT = {
             "threading.Thread(target=late, daemon=True).start()\nx.data.zero_()\nreturn made"
         ),
     ),
-    "no function": damage("raised", "branch_grads = 3"),
-    "bidi and escapes in an error": damage(
-        "raised", in_function("raise ValueError('\\u202e\\x1b]0;title\\x07=1+1 <script>alert(1)</script>')")
-    ),
 }
 INTROSPECTION = {
     "intro_frame_walk": cheat(
@@ -136,9 +132,7 @@ INTROSPECTION["intro_probe_cache, the next student"] = INTROSPECTION["intro_prob
 STATE = {
     "st_default_dtype": honest("import torch\ntorch.set_default_dtype(torch.float64)"),
     "st_num_threads": honest("import os, torch\nos.environ['OMP_NUM_THREADS'] = '64'\ntorch.set_num_threads(64)"),
-    "many threads at work": honest("import torch\ntorch.set_num_threads(16)\nx = torch.randn(256, 256)\nx @ x"),
     "st_inference_mode": honest("import torch\ntorch.inference_mode().__enter__()"),
-    "no grad mode": honest("import torch\ntorch.set_grad_enabled(False)"),
     "st_default_device_meta": honest("import torch\ntorch.set_default_device('meta')"),
     "st_global_module_hooks": honest(
         "from torch.nn.modules.module import register_module_forward_hook\n"
@@ -160,7 +154,6 @@ STATE = {
         "import io, logging, sys, warnings\nwarnings.simplefilter('error')\nlogging.disable()\n"
         "sys.stdout = sys.stderr = io.StringIO()"
     ),
-    "no stderr": honest("import sys\nsys.stderr = None"),
     "st_multiprocessing": honest(
         "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
         "n = sum(len(b[0]) for b in DataLoader(TensorDataset(torch.zeros(8, 2)), batch_size=2, num_workers=2))\n"
@@ -174,6 +167,4 @@ STATE = {
     "files in HOME": honest("import os\nopen(os.path.expanduser('~/notes.txt'), 'w').write('x' * 1000)"),
     "temporary files": honest("import tempfile\nwith tempfile.NamedTemporaryFile() as f:\n    f.write(b'x' * 1000)"),
     "a lot of text": honest("print('x' * 1_500_000)"),
-    "an error": honest("1 / 0"),
-    "an exit": honest("raise SystemExit(0)"),
 }

@@ -132,26 +132,11 @@ def test_a_result_that_is_too_large_costs_its_exercise_alone(found: SubmissionRe
     )
 
 
-@given(BRANCH, limits=Limits(descriptors=10))
-def test_a_kernel_that_cannot_start_is_never_the_learners_zero(found: SubmissionResult) -> None:
-    assert found.status.value == "not-graded"
-    assert {exercise.status.value for exercise in found.exercises} == {"not-graded"}
-    assert not found.graded
-    assert found.message.startswith("the process for the notebook did not start: open files: ")
-    assert "Remedy: " in found.message
-
-
 def peak_memory() -> int:
     """The peak resident memory of this process since it was last asked, in bytes."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
     Path("/proc/self/clear_refs").write_text("5")
     return int(line.split()[1]) * 1024
-
-
-@given(IMPORT, BRANCH, "while True:\n    print('x' * 10_000)\n" + CHAIN, PASSES, limits=Limits(memory=300 * MIB))
-def test_printing_without_end_costs_its_cell_and_little_memory(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
-    assert "over a limit: output: the notebook wrote more than 8 MiB of output" in message(found, "01-chain-grads")
 
 
 def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(box_modules: Path, warm: WarmProcess) -> None:

@@ -92,12 +92,6 @@ def test_a_restart_in_a_cell_costs_nothing(mark: Mark) -> None:
     assert dict(zip(RESTARTS, zip(after, after, after), strict=True)) == dict.fromkeys(RESTARTS, ("ok", "ok", "ok"))
 
 
-def test_a_kernel_that_a_cell_ends_costs_that_cell_alone(mark: Mark) -> None:
-    found = mark(IMPORTS, "import os\nos._exit(0)", "import os\nos.kill(os.getpid(), 9)", ANSWER)
-    assert found.verdict == ("passed", "")
-    assert statuses(found.run) == ["ok", "crashed", "crashed", "ok"]
-
-
 def test_no_cell_can_end_all_processes_of_its_box_at_once(mark: Mark, tier: str) -> None:
     if tier == "D":
         pytest.skip("without walls this would end the tests")

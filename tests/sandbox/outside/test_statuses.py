@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from graders.report import results_json
 from graders.sandbox.outside.runner import BoxRunner, NoRunner
 from graders.sandbox.outside.warm_process import WarmProcess
 from graders.submissions.finding import Submission
-from tests import notebooks
 from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, LESSON, LESSON_1, PASSES
 from tests.sandbox.outside.one_notebook import (
@@ -186,41 +183,6 @@ def test_beside_a_magic_other_errors_cost_what_they_cost(found: SubmissionResult
 
 
 # Files of every kind.
-
-
-@given(
-    text=json.dumps({
-        "nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""},
-        "worksheets": [{"cells": [{"cell_type": "code", "input": [IMPORT], "language": "python", "outputs": []},
-                                  *({"cell_type": "code", "input": part.splitlines(keepends=True)}
-                                    for part in (BRANCH, CHAIN, PASSES))]}],
-    })
-)  # fmt: skip
-def test_a_notebook_of_format_3_works(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL
-
-
-@given(
-    text=notebooks.text(
-        IMPORT, BRANCH, CHAIN, PASSES,
-        metadata={"kernelspec": {"name": "bash", "display_name": "Bash", "language": "bash"}},
-    )
-)  # fmt: skip
-def test_a_notebook_of_another_kernel_is_run_as_python(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL
-
-
-def test_a_file_that_is_no_notebook_is_unreadable_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("import torch\n")
-    os.mkfifo(tmp_path / "pipe")
-    for name, said in {
-        "text": "The file is not a notebook: it is not JSON (line 1). Hand in the .ipynb file",
-        "pipe": "The file cannot be read: it is not an ordinary file. Hand in the notebook itself.",
-    }.items():
-        found = mark_submission(Submission("ann", LESSON, tmp_path / name), QUESTIONS, NoRunner("D")).result
-        assert (found.status.value, found.score, found.max_score, found.exercises) == ("unreadable", 0, 4, ())
-        assert found.graded
-        assert found.message.startswith(said)
 
 
 def test_no_file_is_missing() -> None:

@@ -36,14 +36,6 @@ def hand_in(folder: Path, cases: dict[str, Case]) -> None:
         else:
             content = what.content.encode("utf-8", "replace") if isinstance(what.content, str) else what.content
             (student / what.name).write_bytes(content)
-    if "hidden copies" in cases:
-        copies = folder / "hidden copies"
-        for name in (f".{FILE}", f"._{FILE}", f"{FILE}~", f"{FILE}.bak"):
-            (copies / name).write_text("no notebook")
-        for name in (".ipynb_checkpoints", f"a_{FILE}"):
-            (copies / name).mkdir()
-            (copies / name / FILE).write_text("no notebook")
-        (folder / "twice the same file" / f"{LESSON} (1).ipynb").write_text("no notebook")
 
 
 def mark(folder: Path, tier: str, warm: WarmProcess) -> dict[str, SubmissionResult]:
@@ -73,6 +65,7 @@ def unread(tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess) -> tuple
 def test_what_is_no_notebook_is_unreadable(unread: tuple[dict[str, SubmissionResult], set[str]], case: str) -> None:
     result = unread[0][case]
     assert (result.status.value, result.score, result.max_score, result.exercises) == ("unreadable", 0, 4, ())
+    assert result.graded
     assert UNREADABLE[case].expected in result.message
     assert "root:" not in result.message
     assert result.message.endswith(".")

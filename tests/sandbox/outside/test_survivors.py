@@ -14,19 +14,17 @@ import pytest
 from graders.core.results import SubmissionResult
 from graders.core.transcript import read_transcript
 from graders.marking.batch import Marking
-from graders.marking.mark_submission import mark_submission
 from graders.marking.questions import LessonQuestions
 from graders.sandbox.outside import conversation
 from graders.sandbox.outside.box_modules import box_modules_folder
 from graders.sandbox.outside.box_process import Box, BoxTimeout
 from graders.sandbox.outside.memory import process_tree
-from graders.sandbox.outside.runner import BoxRunner, NoRunner
+from graders.sandbox.outside.runner import NoRunner
 from graders.sandbox.outside.warm_process import WarmProcess
 from graders.submissions.finding import Submission
 from graders.verdict.judge_submission import Verdicts, judge_submission
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
-from tests import notebooks
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 from tests.sandbox.outside.one_notebook import (
     AMPLE,
@@ -44,14 +42,6 @@ from tests.sandbox.outside.one_notebook import (
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and crashes are those of Linux")
-
-
-def test_a_failure_of_the_graders_is_never_the_learners_zero(tmp_path: Path) -> None:
-    (tmp_path / "x.ipynb").write_text(notebooks.text(BRANCH))
-    runner = BoxRunner(tmp_path / "no-modules")
-    found = mark_submission(Submission("ann", LESSON, tmp_path / "x.ipynb"), QUESTIONS, runner).result
-    assert (found.status.value, found.graded) == ("not-graded", False)
-    assert found.message.startswith("the process for the notebook did not start")
 
 
 def test_many_notebooks_are_marked_at_once_and_each_only_once(tmp_path: Path) -> None:

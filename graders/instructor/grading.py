@@ -274,15 +274,10 @@ def _mark_on_cluster(
     tier = "D" if run_options.isolation == "auto" else run_options.isolation  # for results without a run
     found: dict[Submission, SubmissionResult] = {}
     with marking_progress(_handed_in(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
-
-        def not_marked(submission: Submission, why: str) -> SubmissionResult:
-            return result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
-
         try:
-            for submission, result in cluster.mark_on_cluster(
-                executor, chosen, questions, run_options, done, not_marked
-            ):
+            for submission, result in cluster.mark_on_cluster(executor, chosen, questions, run_options, tier):
                 found[submission] = result
+                done(result)
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:
             out.say("Interrupted: what is marked is written.", style="yellow")

@@ -97,8 +97,8 @@ def mark_on_cluster(
                 continue
             student, lesson = submission.student, submission.lesson
             seed = questions.seed_for(student, lesson, hashlib.sha256(content).hexdigest())
-            job = executor.submit(mark_in_worker, student, lesson, content, seed, questions.seed, run_options)
-            jobs[job] = submission
+            job = (student, lesson, content, seed, questions.seed, run_options)
+            jobs[executor.submit(mark_in_worker, *job)] = submission
     try:
         for future in as_completed(jobs):
             # Drop the future: as long as it is held, Dask repeats the job if the worker with the result dies.

@@ -14,7 +14,7 @@ from graders.core.results import Batch, Status, SubmissionResult, SubmissionStat
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.terminal import plain_line
 from graders.core.text import format_count, format_points, shorten_text
-from graders.report.class_numbers import missing_module_counts
+from graders.report.class_numbers import missing_module_counts, sums_of_points
 from graders.submissions.student_names import is_plain_name, lookalike_names, name_sort_key
 
 FEW_LESSONS = 3
@@ -101,10 +101,7 @@ def _lesson_table(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
 
 
 def _sum_of_points(submissions: Iterable[SubmissionResult]) -> str:
-    total, most = 0.0, 0.0
-    for submission in submissions:
-        total, most = total + submission.score, most + submission.max_score
-    return f"{format_points(total)} of {format_points(most)}"
+    return " of ".join(map(format_points, sums_of_points(submissions)))
 
 
 def _verdict_marks(submission: SubmissionResult, after: str = "") -> RenderableType:

@@ -85,11 +85,9 @@ def build(
 
     if mutate or ablate:
         keys = score.choose_keys(lessons or [])
-        found = (
-            score.score_exercises(keys, score.parse_part(part), out.say)
-            if mutate
-            else ablation.ablate_exercises(keys, out.say)
-        )
+        found = ablation.ablate_exercises(keys, out.say)
+        if mutate:
+            found = score.score_exercises(keys, score.parse_part(part), out.say)
         for problem in found:
             complain(problem)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE

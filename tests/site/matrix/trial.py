@@ -59,6 +59,7 @@ class Trial:
     def use(self, net: Any) -> None:
         """Another model."""
         self.net = net
+        self.compare()
 
     def compare(self, calls: int = 1) -> None:
         """Compute what the hook should see, without any hook."""
@@ -91,12 +92,25 @@ class Trial:
         if step:
             self.optimizer.step()
 
+    def train(self, run: Callable[..., Any] | None = None) -> None:
+        """Register the hook, and take a step."""
+        self.put()
+        self.go(run)
 
-def situation(key: str, title: str) -> Callable[[Callable[[Trial], None]], Callable[[Trial], None]]:
-    """Add a column."""
 
-    def add(run: Callable[[Trial], None]) -> Callable[[Trial], None]:
-        SITUATIONS[key] = (title, run)
+Situation = Callable[[Trial], None]
+
+
+def situation(key: str, title: str, *, compare: bool = True) -> Callable[[Situation], Situation]:
+    """Add a column. Unless `compare` is False, it counts what a hook sees, and not only that it is called."""
+
+    def add(run: Situation) -> Situation:
+        def compared(trial: Trial) -> None:
+            if compare:
+                trial.compare()
+            run(trial)
+
+        SITUATIONS[key] = (title, compared)
         return run
 
     return add

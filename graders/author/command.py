@@ -56,8 +56,7 @@ def build(
         bool, typer.Option("--ablate", help="List the observations and wrong answers that nothing needs.")
     ] = False,
     part: Annotated[
-        str,
-        typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."),
+        str, typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0).")
     ] = "0/1",
 ) -> int:
     """Build the notebooks from their sources, prove the course with --check, or try its graders with --mutate.

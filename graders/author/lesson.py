@@ -109,7 +109,6 @@ def _plain_cell(cell: NotebookNode, *, solved: bool) -> NotebookNode:
 
 
 def _folded() -> dict[str, Any]:
-    """The metadata of a cell whose code is folded."""
     return {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
 

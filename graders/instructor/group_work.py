@@ -235,7 +235,6 @@ def content_hash(submission: Submission) -> str:
 
 
 def _for_member(base: Submission, name: str, number: str, left_out: Iterable[Submission]) -> Submission:
-    """The group's submission as one member's."""
     superseded = (*base.superseded, *(file for one in left_out for file in (one.shown_file, *one.superseded)))
     return replace(base, student=name, student_id=number, superseded=superseded)
 

@@ -219,7 +219,6 @@ def _submission_by_hand(
 
 
 def _with_mark(one: Result, row: HandRow, computed: float, notes: list[str]) -> Result:
-    """A result with the points and the comment of a row."""
     points = row.points if row.change is None else one.score + row.change
     if points is not None and points < 0:
         notes.append(f"{row}: that takes away more than there is, so 0 points count.")

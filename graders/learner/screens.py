@@ -100,7 +100,6 @@ def _check_lines(check: CheckResult) -> RenderableType:
 
 
 def _describe_failure(check: CheckResult) -> RenderableType:
-    """Why a check failed, without its name."""
     return _describe_difference(check.difference) if check.difference else plain_lines(check.message)
 
 

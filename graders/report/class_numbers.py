@@ -111,10 +111,10 @@ def exercise_numbers(batch: Batch) -> list[ExerciseNumbers]:
     return numbers
 
 
-def hardest_exercises(numbers: list[ExerciseNumbers], most: int = 5) -> list[ExerciseNumbers]:
-    """Up to `most` exercises that the smallest share of those who tried have passed; none that everybody passed."""
+def hardest_exercises(numbers: list[ExerciseNumbers]) -> list[ExerciseNumbers]:
+    """Up to five exercises that the smallest share of those who tried have passed; none that everybody passed."""
     hard = [exercise for exercise in numbers if exercise.tried and exercise.count(Status.PASSED) < exercise.tried]
-    return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:most]
+    return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:5]
 
 
 def common_mistakes(batch: Batch) -> list[CommonMistake]:
@@ -167,12 +167,10 @@ def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> St
     )
 
 
-def students_needing_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[StudentNumbers]:
-    """The students who reached less than this share of the points (0 to 1), the lowest first."""
-    return sorted(
-        (student for student in numbers if student.max_score and student.share < below),
-        key=lambda student: student.share,
-    )
+def students_needing_help(numbers: list[StudentNumbers]) -> list[StudentNumbers]:
+    """The students who reached less than half of the points, the lowest first."""
+    found = (student for student in numbers if student.max_score and student.share < 0.5)
+    return sorted(found, key=lambda student: student.share)
 
 
 def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:

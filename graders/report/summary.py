@@ -127,7 +127,6 @@ def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
 
 
 def _mistake_lines(batch: Batch) -> Iterator[str]:
-    """The most common of the mistakes that were recognised."""
     found = Counter(
         (exercise.key, mistake)
         for submission in batch.submissions
@@ -165,7 +164,6 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
 
 
 def _missing_module_lines(batch: Batch) -> Iterator[str]:
-    """The modules that notebooks import and that are not installed, and how to add them."""
     if wanted := missing_module_counts(batch):
         named = ", ".join(f"{name} ({format_count(count, 'student')})" for name, count in wanted[:SHOWN_MODULES])
         more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""

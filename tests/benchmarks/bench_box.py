@@ -45,7 +45,6 @@ def measure(tier: str, notebooks: int, probes: Sequence[Probe], box_modules: Pat
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--notebooks", type=int, default=1, help="submissions of a tier in a row")

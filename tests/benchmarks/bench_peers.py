@@ -116,7 +116,6 @@ def _numbers(text: str) -> list[int]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="less than ten minutes: so figures are checked")
     parser.add_argument("--submissions", type=_numbers, default=[1, 5, 20, 40], help="sizes of the class")

@@ -52,11 +52,9 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it is."""
         return self.value >= self.bound if self.at_least else self.value <= self.bound
 
     def __str__(self) -> str:
-        """One line."""
         verdict = "met" if self.met else "MISSED"
         return f"{verdict:6}  {self.what}: {self.value:.3g} (at {'least' if self.at_least else 'most'} {self.bound:g})"
 
@@ -148,7 +146,6 @@ class Table:
         return found
 
     def to_data(self) -> list[dict[str, Any]]:
-        """The rows as JSON takes them."""
         return [asdict(row) for row in self.rows.values()]
 
 

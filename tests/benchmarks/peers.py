@@ -98,7 +98,6 @@ class Class:
     size: int
 
     def __post_init__(self) -> None:
-        """The students' names."""
         self.students = [f"student{number:03}" for number in range(self.size)]
 
     def plain(self) -> list[Path]:

@@ -61,11 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--fresh", action="store_true", help="run every notebook, even if an earlier run is kept in DIR/runs"
     )
-    group.addoption(
-        "--keep-outputs",
-        action="store_true",
-        help="also write the executed notebooks, to DIR/executed",
-    )
+    group.addoption("--keep-outputs", action="store_true", help="also write the executed notebooks, to DIR/executed")
     group.addoption(
         "--seed", type=option_type(parse_whole_number), metavar="N", help="repeat a run: the seed of every input"
     )

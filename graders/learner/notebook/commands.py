@@ -166,7 +166,6 @@ def rules() -> None:
 
 
 def _show_trouble(notes: record.Record) -> None:
-    """Show what went wrong with the progress file, if anything did."""
     if notes.trouble:
         render.display_panel(render.note_panel(notes.trouble))
 

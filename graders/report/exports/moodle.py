@@ -50,7 +50,6 @@ def _belongs_to_lesson(given: Worksheet, found: Mapping[str, SubmissionResult]) 
 def _export_given_worksheet(
     exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult], given: Worksheet
 ) -> None:
-    """Fill in the given worksheet with grades and feedback."""
     path, most = f"moodle/{lesson}.csv", worksheet.maximum_points(given)
     rows = ((person.name, {"the identifier": person.participant}) for person in given.people if person)
     if why := describe_duplicates(rows):

@@ -27,7 +27,6 @@ class Net(nn.Module):
         self.call, self.then = call, torch.sigmoid
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The loss."""
         h = torch.tanh(self.first(x))
         y = self.layer(h) if self.call is None else self.call(self.layer, h)
         return self.last(self.then(y)).sum()
@@ -42,7 +41,6 @@ class Plain(nn.Module):
         self.layer.watched = True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The loss."""
         return self.last(torch.sigmoid(self.layer(torch.tanh(self.first(x))))).sum()
 
 
@@ -57,7 +55,6 @@ class Trial:
         self.handle: Any = None
 
     def use(self, net: Any) -> None:
-        """Another model."""
         self.net = net
         self.compare()
 

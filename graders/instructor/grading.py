@@ -294,11 +294,8 @@ def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Ba
         for submission in chosen
         if (submission.student, submission.lesson) not in there
     ]
-    return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_student_and_lesson)))
-
-
-def _student_and_lesson(submission: SubmissionResult) -> tuple[tuple[str, str], str]:
-    return name_sort_key(submission.student), submission.lesson
+    every = sorted((*batch.submissions, *left), key=lambda one: (name_sort_key(one.student), one.lesson))
+    return replace(batch, submissions=tuple(every))
 
 
 def _results_with_points(

@@ -142,7 +142,8 @@ def progress_screen(standing: Standing, folder: Path) -> Group:
         )
         reached = f"{format_points(lesson.score)} of {format_points(lesson.max_score)}"
         cells = ("→" if stem == current else "", course.lesson_title(stem), signs, reached)
-        table.add_row(*cells, *([_predictions_right(lesson)] if standing.predictions else []))
+        right = f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
+        table.add_row(*cells, *([right] if standing.predictions else []))
     prediction_summary = f", {standing.prediction_summary}" if standing.prediction_summary else ""
     score = f", {format_points(standing.score)} of {format_point_count(standing.max_score)}{prediction_summary}  "
     passed = f"{format_count(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
@@ -151,11 +152,6 @@ def progress_screen(standing: Standing, folder: Path) -> Group:
     way = describe_way(standing, "hookwork progress --way core")
     ways = [backticks_to_code(way, "dim")] if way else []
     return Group(head, Padding(bar, 0), table, *_current_lesson(standing), *ways, next_exercise_line(standing))
-
-
-def _predictions_right(lesson: Standing) -> str:
-    """How many predictions of a lesson were right, in words; empty if none was made."""
-    return f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
 
 
 def _current_lesson(standing: Standing) -> Iterator[RenderableType]:

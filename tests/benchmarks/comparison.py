@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 HOOKWORK, KEPT = "hookwork", "hookwork, kept runs"
 LIMIT, NOT_DRAWN = "the limit", "the limit, not drawn"
@@ -144,9 +143,6 @@ class Table:
                 f"{'–' if peak is None else f'{peak:.0f}':>6}"
             )
         return found
-
-    def to_data(self) -> list[dict[str, Any]]:
-        return [asdict(row) for row in self.rows.values()]
 
 
 def _median_ratio(over: Mapping[int, float], under: Mapping[int, float]) -> float | None:

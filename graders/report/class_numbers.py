@@ -161,9 +161,7 @@ def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> St
         passed=sum(exercise.status is Status.PASSED for exercise in results),
         stuck=sum(exercise.status in STUCK for exercise in results),
         untouched=sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),
-        missing=sum(
-            submission.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for submission in submissions
-        ),
+        missing=sum(one.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for one in submissions),
     )
 
 

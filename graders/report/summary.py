@@ -59,9 +59,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
 
 def _one_reason(batch: Batch) -> str:
     """The one reason why nothing at all was graded; empty if something was, or if there are several reasons."""
-    reasons = {
-        submission.message for submission in batch.submissions if submission.status is SubmissionStatus.NOT_GRADED
-    }
+    reasons = {one.message for one in batch.submissions if one.status is SubmissionStatus.NOT_GRADED}
     whole = all(submission.status is SubmissionStatus.NOT_GRADED for submission in batch.submissions)
     return reasons.pop() if whole and len(reasons) == 1 else ""
 

@@ -103,8 +103,7 @@ class Class:
     def plain(self) -> list[Path]:
         """`class/<student>/<lesson>.ipynb`."""
         return [
-            self._write(f"class/{student}/{self.lesson}.ipynb", class_notebook(self.lesson, student))
-            for student in self.students
+            self._write(f"class/{one}/{self.lesson}.ipynb", class_notebook(self.lesson, one)) for one in self.students
         ]
 
     def checked(self) -> list[Path]:

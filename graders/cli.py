@@ -182,8 +182,7 @@ def watch(
 def progress(
     folder: Folder = None,
     way: Annotated[
-        str | None,
-        typer.Option("--way", help=f"Choose what Next follows from now on: {', '.join(WAYS)}."),
+        str | None, typer.Option("--way", help=f"Choose what Next follows from now on: {', '.join(WAYS)}.")
     ] = None,
 ) -> int:
     """Show your lessons, exercises and points, and what comes next.

@@ -138,12 +138,7 @@ def timeline(rows: Sequence[tuple[str, ...]], *, title: str = "", lanes: Mapping
         caption(axes, 0.3, height - 0.25, title, size=11.5)
     for column, (name, colour) in enumerate(lanes.items()):
         caption(axes, 0.8 + 2.9 * column, height - top + 0.22, name, colour=colour, size=10)
-    axes.plot(
-        [0.55, 0.55],
-        [height - top - step * (len(rows) - 0.4), height - top + 0.05],
-        color=QUIET,
-        linewidth=1.2,
-    )
+    axes.plot([0.55, 0.55], [height - top - step * (len(rows) - 0.4), height - top + 0.05], color=QUIET, linewidth=1.2)
     for index, (text, lane, *colours) in enumerate(rows):
         y = height - top - step * index - 0.12
         axes.plot([0.55], [y], marker="o", color=[*colours, lanes[lane]][0], markersize=6)
@@ -153,21 +148,15 @@ def timeline(rows: Sequence[tuple[str, ...]], *, title: str = "", lanes: Mapping
 
 
 def map_grid(
-    maps: Tensor,
-    *,
-    columns: int = 8,
-    shared: bool = False,
-    title: str = "",
-    names: Sequence[str] = (),
-    width: float = 8.2,
+    maps: Tensor, *, columns: int = 8, shared: bool = False, title: str = "", names: Sequence[str] = ()
 ) -> Figure:
     """Feature maps [C, H, W] as grey images, row by row, each under its name, or its index if `names` is too short.
 
     Each map has its own scale, from its minimum (black) to its maximum (white). With `shared` all maps have the same
     scale, shown by a colour bar. A dead map, which has only one value, is crossed out instead of drawn. The images are
-    in `figure.axes[0].images`, in the order of the maps that are not dead. `width` is in inches.
+    in `figure.axes[0].images`, in the order of the maps that are not dead.
     """
-    values = maps.detach().float().cpu()
+    values, width = maps.detach().float().cpu(), 8.2
     rows = -(-len(values) // columns)
     gap, left, bar = 0.1, 0.3, 0.75 if shared else 0.0
     side = (width - 2 * left - bar - (columns - 1) * gap) / columns

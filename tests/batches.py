@@ -6,20 +6,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graders.core.results import (
-    Batch,
-    CheckResult,
-    ExerciseResult,
-    Status,
-    SubmissionResult,
-    SubmissionStatus,
-)
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 
 
 def exercise(
     key: str, status: Status = Status.PASSED, score: float = 1, most: float = 1, **parts: Any
 ) -> ExerciseResult:
-    """The result of an exercise with one check."""
     checks = (
         CheckResult(
             name="it holds",
@@ -70,7 +62,6 @@ def ungraded(
 
 
 def batch(*submissions: SubmissionResult) -> Batch:
-    """A batch of these."""
     return Batch(seed=42, torch="2.13.0", created="2026-01-02T03:04:05+00:00", submissions=submissions)
 
 

@@ -62,7 +62,6 @@ class InProcessRunner:
 
 
 def ended(how: str = "finished", message: str = "", seconds: float = 1.0) -> Frame:
-    """The last frame of a transcript."""
     return Frame({"type": "ended", "how": how, "message": message, "seconds": seconds})
 
 
@@ -79,5 +78,4 @@ class NoBoxes(Boxes):
 
 @contextmanager
 def no_prestarted_boxes(runner: Any) -> Iterator[Boxes]:
-    """In place of `prestarted_boxes`."""
     yield NoBoxes(runner)

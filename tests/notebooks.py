@@ -32,5 +32,4 @@ def content(*cells: Any, **parts: Any) -> dict[str, Any]:
 
 
 def text(*cells: Any, **parts: Any) -> str:
-    """The file of such a notebook."""
     return json.dumps(content(*cells, **parts))

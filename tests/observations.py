@@ -29,7 +29,6 @@ def observed(exercise: Exercise, answer: Answer, draws: Sequence[Inputs], seed: 
 
 
 def deep(levels: int) -> Any:
-    """Lists in lists."""
     value: Any = "x"
     for _ in range(levels):
         value = [value]
@@ -66,7 +65,6 @@ ODD: tuple[Callable[[random.Random], Any], ...] = (
 
 
 def anything_odd(rng: random.Random) -> Any:
-    """One of the odd things."""
     return rng.choice(ODD)(rng)
 
 

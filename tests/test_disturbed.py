@@ -29,10 +29,7 @@ from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
 from tests.trouble import Network, adopting, full_disk, no_network
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="processes as Linux knows them"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="processes as Linux knows them")]
 
 MOMENTS = int(os.environ.get("HOOKWORK_MOMENTS", "4"))
 TIERS = [tier for tier in "ABD" if not missing_for_tier(tier, warm=True)]

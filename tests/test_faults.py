@@ -34,7 +34,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="faults as Linux
 
 
 def read(out: Path) -> dict[str, str]:
-    """The status of each student in a valid results.json."""
     data = json.loads((out / "results.json").read_text())
     jsonschema.validate(data, json.loads(results_json.SCHEMA_FILE.read_text()))
     return {submission["student"]: submission["status"] for submission in data["submissions"]}

@@ -43,7 +43,6 @@ MAY_IMPORT = {
 
 
 def room_of(parts: tuple[str, ...]) -> str:
-    """The room of a module, by the parts of its name below `graders`."""
     return "/".join(parts[:2]) if parts[0] == "sandbox" and parts[1:] != ("__init__",) else parts[0]
 
 
@@ -135,7 +134,6 @@ def test_the_way_of_a_notebook_names_files_and_functions_that_exist() -> None:
 
 
 def names_defined(file: Path) -> Iterator[str]:
-    """The functions and classes at the top of a file."""
     for node in ast.parse(file.read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import torch
 
-from graders.author.answers import answers_to
+from graders.author.answers import answers_to, run_answer
 from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
 from graders.author.workers import worker_pool
@@ -111,7 +110,9 @@ def _revealing_observations(
     def look() -> list[str]:
         found: set[str] = set()
         try:
-            namespace = _program_namespace(exercise, program)
+            namespace = (
+                {exercise.name: program.function} if isinstance(program, Implementation) else run_answer(program)
+            )
             for seed, drawn in draws.items():
                 for draw in drawn:
                     (outcome,) = probe_outcomes(exercise, namespace, seed, [draw])
@@ -129,14 +130,6 @@ def _revealing_observations(
 
     found = run_in_child(look)
     return frozenset(["it comes to no end"] if found is None else found)
-
-
-def _program_namespace(exercise: SceneExercise, program: Implementation | str) -> dict[str, Any]:
-    if isinstance(program, Implementation):
-        return {exercise.name: program.function}
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(program, "<answer>", "exec"), namespace)
-    return namespace
 
 
 def _observation_name(exercise: SceneExercise, path: str) -> str:

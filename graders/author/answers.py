@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from graders.author.places import exercise_files
 from graders.core import course
@@ -118,46 +119,37 @@ def answers_to(exercise: Exercise) -> Answers:
     source = course.lesson_source(exercise.lesson)
     there = _answers_module(exercise)
     solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
-    return Answers(
-        every=(
-            Answer("the solution", solution, passes=True),
-            *(
-                Answer(f"right answer {number}", text, passes=True)
-                for number, text in enumerate(getattr(there, "RIGHT", []), 1)
-            ),
-            *map(_wrong_answer, getattr(there, "WRONG", [])),
-        ),
-        survivors=dict(getattr(there, "SURVIVORS", {})),
+    right = enumerate(getattr(there, "RIGHT", []), 1)
+    every = (
+        Answer("the solution", solution, passes=True),
+        *(Answer(f"right answer {number}", text, passes=True) for number, text in right),
+        *map(_wrong_answer, getattr(there, "WRONG", [])),
     )
+    return Answers(every, dict(getattr(there, "SURVIVORS", {})))
 
 
 def _wrong_answer(wrong: Wrong) -> Answer:
-    return Answer(
-        what=f"the wrong answer {wrong.what!r}",
-        source=wrong.source,
-        passes=False,
-        mistake=wrong.mistake,
-        check=wrong.check,
-        violates=wrong.violates,
-    )
+    what = f"the wrong answer {wrong.what!r}"
+    return Answer(what, wrong.source, mistake=wrong.mistake, check=wrong.check, violates=wrong.violates)
 
 
 def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
     """Problems with wrong answers whose quotes are in neither the contract nor a rule, or whose checks do not exist."""
-    contract = " ".join(exercise.contract.split())
+    known = [" ".join(text.split()) for text in (exercise.contract, brief_rules())]
     names = {check.name for check in exercise.checks} | {RAISED, None}
     for answer in answers.every:
         if answer.check not in names:
             there = ", ".join(check.name for check in exercise.checks)
             yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there: {there}"
-        if answer.violates is not None and not _is_in_contract(answer.violates, contract):
+        if answer.violates is not None and not any(" ".join(answer.violates.split()) in text for text in known):
             yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or the rules"
 
 
-def _is_in_contract(quote: str, contract: str) -> bool:
-    """Whether a quote is in the contract, or in what each lesson says of all exercises."""
-    quote = " ".join(quote.split())
-    return quote in contract or quote in " ".join(brief_rules().split())
+def run_answer(source: str) -> dict[str, Any]:
+    """The names that the text of an answer's cell defines when it is run."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(source, "<answer>", "exec"), namespace)
+    return namespace
 
 
 def imports_of(source: str) -> str:

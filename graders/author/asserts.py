@@ -33,7 +33,6 @@ def without_asserts(source: str) -> str:
 
 
 def _code_after(source: str, node: ast.stmt) -> str:
-    """What follows a statement on its last line."""
     line = source.split("\n")[(node.end_lineno or node.lineno) - 1]
     return line.encode()[node.end_col_offset or 0 :].decode().split("#")[0]
 

@@ -56,8 +56,7 @@ def build(
         bool, typer.Option("--ablate", help="List the observations and wrong answers that nothing needs.")
     ] = False,
     part: Annotated[
-        str,
-        typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."),
+        str, typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0).")
     ] = "0/1",
 ) -> int:
     """Build the notebooks from their sources, prove the course with --check, or try its graders with --mutate.
@@ -85,11 +84,9 @@ def build(
 
     if mutate or ablate:
         keys = score.choose_keys(lessons or [])
-        found = (
-            score.score_exercises(keys, score.parse_part(part), out.say)
-            if mutate
-            else ablation.ablate_exercises(keys, out.say)
-        )
+        found = ablation.ablate_exercises(keys, out.say)
+        if mutate:
+            found = score.score_exercises(keys, score.parse_part(part), out.say)
         for problem in found:
             complain(problem)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE

@@ -88,10 +88,7 @@ def notebook_from_source(
     metadata = {
         "kernelspec": KERNELSPEC,
         "language_info": {"name": "python"},
-        "hookwork": {
-            "lesson": lesson,
-            "notice": f"Built from solutions/{lesson}.py; changes belong there.",
-        },
+        "hookwork": {"lesson": lesson, "notice": f"Built from solutions/{lesson}.py; changes belong there."},
     }
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
@@ -104,17 +101,14 @@ def source_cells(source: str) -> list[NotebookNode]:
 def _plain_cell(cell: NotebookNode, *, solved: bool) -> NotebookNode:
     """A cell that is not an exercise. Code with the tag "figure" or "spoiler" is folded."""
     if cell.cell_type == "markdown":
-        text = cell.source.replace(RULES_PLACEHOLDER, rules.brief_rules()).replace(
-            MAP_PLACEHOLDER, course_map.as_markdown()
-        )
-        return nbformat.v4.new_markdown_cell(text)
+        text = cell.source.replace(RULES_PLACEHOLDER, rules.brief_rules())
+        return nbformat.v4.new_markdown_cell(text.replace(MAP_PLACEHOLDER, course_map.as_markdown()))
     fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
     source = cell.source if solved else without_answers(cell.source)
     return nbformat.v4.new_code_cell(source, metadata=_folded() if fold else {})
 
 
 def _folded() -> dict[str, Any]:
-    """The metadata of a cell whose code is folded."""
     return {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
+from graders.author.answers import Answer, Answers, answers_to, run_answer, unfounded_quotes
 from graders.author.build import run_with_asserts, stale_notebooks
 from graders.author.lesson import lesson_notebook, source_cells
 from graders.author.places import exercise_files, find_todos
@@ -51,22 +51,14 @@ def prove_lessons(
     with worker_pool(__name__) as pool:
         # A slow exercise is shared among the cores. Each part reads the answers, so parts without seeds would be waste.
         parts = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
-        work = {
-            lesson: [
-                pool.submit(prove_notebooks, lesson),
-                *(
-                    pool.submit(prove_exercise, exercise.key, part)
-                    for exercise in course.lesson_exercises(lesson)
-                    for part in parts
-                ),
-            ]
-            for lesson in lessons
-        }
+        work = {}
+        for lesson in lessons:
+            keys = course.exercise_keys(lesson)
+            jobs = [pool.submit(prove_exercise, key, part) for key in keys for part in parts]
+            work[lesson] = [pool.submit(prove_notebooks, lesson), *jobs]
         for lesson, jobs in work.items():
             yield from once_each(problem for job in jobs for problem in job.result())
-            report(
-                f"{lesson}: notebooks as built, {len(course.lesson_exercises(lesson))} exercises on {len(seeds)} seeds"
-            )
+            report(f"{lesson}: notebooks as built, {len(course.exercise_keys(lesson))} exercises on {len(seeds)} seeds")
     yield from lesson_run_problems(lessons)
     report("every lesson run from top to bottom and marked")
 
@@ -176,7 +168,7 @@ def _answer_problem(exercise: Exercise, answer: Answer, seed: int, draws: list[I
     A wrong answer that need not be recognised is tried on one draw after another until the named check refuses it.
     """
     if not answer.passes and answer.mistake is None:
-        namespace = _run_source(exercise, answer.source)
+        namespace = run_answer(answer.source)
         if any(not answer.problem_with(check_namespace(exercise, namespace, seed, draws=[draw])) for draw in draws):
             return ""
     return answer.problem_with(mark_source(exercise, answer.source, seed, draws))
@@ -184,13 +176,7 @@ def _answer_problem(exercise: Exercise, answer: Answer, seed: int, draws: list[I
 
 def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Inputs] | None = None) -> ExerciseResult:
     """Mark an answer, given as the text of its cell, in this process. `draws` are those of `seed` if None."""
-    return check_namespace(exercise, _run_source(exercise, source), seed, draws=draws)
-
-
-def _run_source(exercise: Exercise, source: str) -> dict[str, object]:
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
-    return namespace
+    return check_namespace(exercise, run_answer(source), seed, draws=draws)
 
 
 def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:

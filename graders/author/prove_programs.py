@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graders.author.answers import Answer
+from graders.author.answers import Answer, run_answer
 from graders.author.in_child import run_in_child
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
@@ -45,7 +45,7 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
         if program is not NOTHING_DONE:
             name = f"the mistake {program.function.__name__}"
             wrong[name] = partial(lambda one: {exercise.name: one.fresh_copy().function}, program)
-    wrong |= {answer.what: partial(_defined, answer.source) for answer in answers if not answer.passes}
+    wrong |= {answer.what: partial(run_answer, answer.source) for answer in answers if not answer.passes}
     right = {exercise.name: programs[0].function}
     found = {what: run_in_child(partial(_problem_with, exercise, draws, make, right)) for what, make in wrong.items()}
     problems = [
@@ -55,12 +55,6 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
     ]
     if len(problems) > max(1, (1 - LEAST_SHARE) * len(wrong)):
         yield from problems
-
-
-def _defined(source: str) -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(source, "<answer>", "exec"), namespace)
-    return namespace
 
 
 def _problem_with(

@@ -17,10 +17,7 @@ from graders.verdict.scene_exercise import NotInTheBox, SceneExercise
 def contract_problems(exercise: SceneExercise) -> Iterator[str]:
     """What is wrong with the contract of an exercise, or with the options that it gives its scene."""
     written = exercise.contract_source
-    for what, text, most in (
-        ("task", written.task, TASK_WORDS),
-        ("fine print", written.fine_print, FINE_PRINT_WORDS),
-    ):
+    for what, text, most in (("task", written.task, TASK_WORDS), ("fine print", written.fine_print, FINE_PRINT_WORDS)):
         if (count := count_words(text)) > most:
             yield f"{exercise.key}: its {what} has {count} words, more than {most}"
     if not any(step.shows for step in written.example):

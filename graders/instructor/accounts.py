@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionStatus
 from graders.core.terminal import Terminal
-from graders.report.gradebook import safe_cell_text
+from graders.report.gradebook import csv_text, safe_cell_text
 from graders.submissions.finding import COUNTS, FoundSubmissions
 
 MAX_LISTED = 12
@@ -62,18 +60,10 @@ def write_files_csv(found: FoundSubmissions, batch: Batch, folder: Path) -> Path
         for one in batch.submissions
         if one.file and one.status is not SubmissionStatus.GRADED
     }
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "student", "lesson", "what became of it"])
-    for account in found.accounts:
-        writer.writerow(
-            [
-                safe_cell_text(account.file),
-                safe_cell_text(account.student),
-                account.lesson,
-                safe_cell_text(troubles.get(account.file, account.fate) if account.fate == COUNTS else account.fate),
-            ]
-        )
+    rows = [("file", "student", "lesson", "what became of it")]
+    for one in found.accounts:
+        fate = troubles.get(one.file, one.fate) if one.fate == COUNTS else one.fate
+        rows.append((safe_cell_text(one.file), safe_cell_text(one.student), one.lesson, safe_cell_text(fate)))
     file = folder / "files.csv"
-    write_atomically(file, text.getvalue(), below=folder)
+    write_atomically(file, csv_text(rows), below=folder)
     return file

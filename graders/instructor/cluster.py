@@ -12,18 +12,18 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from graders.core.errors import NotInstalled
-from graders.core.results import SubmissionResult
+from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest
-from graders.marking.mark_submission import mark_submission
+from graders.marking.mark_submission import mark_submission, result_without_run
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled_runner
 from graders.report import results_json
@@ -33,20 +33,6 @@ from graders.sandbox.outside.run_options import RunOptions
 from graders.sandbox.outside.runner import Runner
 from graders.submissions.finding import Submission
 from graders.submissions.intake import Unreadable, read_bytes
-
-
-@dataclass(frozen=True)
-class Job:
-    """One notebook to be marked."""
-
-    student: str
-    lesson: str
-    content: bytes
-    seed: int
-    """The seed of the exercise inputs for this notebook."""
-    batch: int
-    """The seed of the batch, which the control uses as well."""
-    run_options: RunOptions
 
 
 @contextmanager
@@ -95,17 +81,12 @@ def _address_in_file(file: Path) -> str:
 
 
 def mark_on_cluster(
-    executor: Executor,
-    chosen: Sequence[Submission],
-    questions: Questions,
-    run_options: RunOptions,
-    done: Callable[[SubmissionResult], None],
-    otherwise: Callable[[Submission, str], SubmissionResult],
+    executor: Executor, chosen: Sequence[Submission], questions: Questions, run_options: RunOptions, tier: str
 ) -> Iterator[tuple[Submission, SubmissionResult]]:
     """Yield each submission with its result, in the order in which they are finished.
 
-    `done` is called with each result. `otherwise(submission, why)` makes the result of one that no worker could mark.
-    Submissions without a readable file are left out: no worker is needed for them.
+    What no worker could mark is not graded, and has the `tier` for results without a run. Submissions without a
+    readable file are left out: no worker is needed for them.
     """
     jobs = {}
     for submission in chosen:
@@ -114,34 +95,23 @@ def mark_on_cluster(
                 content = read_bytes(submission.file)
             except Unreadable:
                 continue
-            digest = hashlib.sha256(content).hexdigest()
-            seed = questions.seed_for(submission.student, submission.lesson, digest)
-            job = Job(
-                student=submission.student,
-                lesson=submission.lesson,
-                content=content,
-                seed=seed,
-                batch=questions.seed,
-                run_options=run_options,
-            )
-            jobs[executor.submit(mark_in_worker, job)] = submission
+            student, lesson = submission.student, submission.lesson
+            seed = questions.seed_for(student, lesson, hashlib.sha256(content).hexdigest())
+            job = (student, lesson, content, seed, questions.seed, run_options)
+            jobs[executor.submit(mark_in_worker, *job)] = submission
     try:
         for future in as_completed(jobs):
             # Drop the future: as long as it is held, Dask repeats the job if the worker with the result dies.
-            submission = jobs.pop(future)
+            submission, why = jobs.pop(future), ""
             try:
                 result = results_json.submission_from_data(future.result())
             except CancelledError:
                 why = "The scheduler of the cluster went away. Restart the cluster, and mark again."
-                result = otherwise(submission, why)
             except Exception as error:  # the worker's machine failed repeatedly, which must not cost the learner points
-                result = otherwise(
-                    submission, f"No worker could mark it: {type(error).__name__}: {shorten_text(error, 150)}"
-                )
-            else:
-                result = replace(result, file=submission.shown_file)
-            done(result)
-            yield submission, result
+                why = f"No worker could mark it: {type(error).__name__}: {shorten_text(error, 150)}"
+            if why:
+                result = result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
+            yield submission, replace(result, file=submission.shown_file)
     finally:
         for future in jobs:
             future.cancel()
@@ -151,14 +121,19 @@ _lock = threading.Lock()
 _worker_setups: dict[tuple[int, RunOptions], tuple[Questions, Runner]] = {}
 
 
-def mark_in_worker(job: Job) -> dict[str, Any]:
-    """Mark a notebook in a worker's process; returns its result as JSON values."""
-    questions, runner = _worker_setup(job.batch, job.run_options)
+def mark_in_worker(
+    student: str, lesson: str, content: bytes, seed: int, batch: int, run_options: RunOptions
+) -> dict[str, Any]:
+    """Mark a notebook in a worker's process; returns its result as JSON values.
+
+    `seed` is that of its exercises' inputs, `batch` that of the batch, which the control uses as well.
+    """
+    questions, runner = _worker_setup(batch, run_options)
     with temporary_folder("job") as folder:
-        file = folder / f"{job.lesson}.ipynb"
-        file.write_bytes(job.content)
-        submission = Submission(student=job.student, lesson=job.lesson, file=file)
-        result = mark_submission(submission, questions.with_seed(job.seed), runner).settled_result()
+        file = folder / f"{lesson}.ipynb"
+        file.write_bytes(content)
+        submission = Submission(student=student, lesson=lesson, file=file)
+        result = mark_submission(submission, questions.with_seed(seed), runner).settled_result()
     return results_json.submission_to_data(result)
 
 
@@ -170,8 +145,6 @@ def _worker_setup(seed: int, run_options: RunOptions) -> tuple[Questions, Runner
             atexit.register(resources.close)
             # The boxes end with this process even when it is killed, because their connection to it then closes.
             boxes = resources.enter_context(prestarted_boxes(now=True))
-            _worker_setups[seed, run_options] = (
-                Questions(seed),
-                controlled_runner(boxes.runner(run_options), run_options, seed),
-            )
+            runner = controlled_runner(boxes.runner(run_options), run_options, seed)
+            _worker_setups[seed, run_options] = Questions(seed), runner
         return _worker_setups[seed, run_options]

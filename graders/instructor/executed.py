@@ -103,9 +103,8 @@ def _readable_notebook(raw: bytes) -> Any:
                 warnings.simplefilter("ignore")
                 notebook = nbformat.reads(json.dumps(content), as_version=4)
                 nbformat.validate(notebook)
-            if [without_surrogates(cell.source) for cell in notebook.cells if cell.cell_type == "code"] == list(
-                sources
-            ):
+            read = [without_surrogates(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+            if read == list(sources):
                 return notebook
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
 

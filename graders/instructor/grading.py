@@ -274,15 +274,10 @@ def _mark_on_cluster(
     tier = "D" if run_options.isolation == "auto" else run_options.isolation  # for results without a run
     found: dict[Submission, SubmissionResult] = {}
     with marking_progress(_handed_in(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
-
-        def not_marked(submission: Submission, why: str) -> SubmissionResult:
-            return result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
-
         try:
-            for submission, result in cluster.mark_on_cluster(
-                executor, chosen, questions, run_options, done, not_marked
-            ):
+            for submission, result in cluster.mark_on_cluster(executor, chosen, questions, run_options, tier):
                 found[submission] = result
+                done(result)
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:
             out.say("Interrupted: what is marked is written.", style="yellow")
@@ -299,11 +294,8 @@ def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Ba
         for submission in chosen
         if (submission.student, submission.lesson) not in there
     ]
-    return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_student_and_lesson)))
-
-
-def _student_and_lesson(submission: SubmissionResult) -> tuple[tuple[str, str], str]:
-    return name_sort_key(submission.student), submission.lesson
+    every = sorted((*batch.submissions, *left), key=lambda one: (name_sort_key(one.student), one.lesson))
+    return replace(batch, submissions=tuple(every))
 
 
 def _results_with_points(

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 
 from graders.core.results import SubmissionResult
-from graders.instructor.naming import find_person
-from graders.submissions.finding import Submission, due_lessons
+from graders.instructor.naming import find_person, lessons_due
+from graders.submissions.finding import Submission
 from graders.submissions.groups import Group, Groups
 from graders.submissions.intake import Unreadable, read_bytes
 from graders.submissions.lessons import Lessons
@@ -44,12 +44,8 @@ def share_group_work(
     work = GroupWork()
     sorting = _GroupSorter(groups, roster, work)
     sorting.sort_submissions(found)
-    handed_in: dict[str, set[str]] = {}
-    for submission in found:
-        handed_in.setdefault(submission.student, set()).update(() if submission.missing else (submission.lesson,))
-    lessons = sorted({submission.lesson for submission in found})
-    work.due = due_lessons(handed_in.values(), due) or lessons
-    for lesson in lessons:
+    work.due = lessons_due(found, due)
+    for lesson in sorted({submission.lesson for submission in found}):
         _share_lesson(lesson, sorting, work)
     for name, several in sorting.groups_of.items():
         if len(several) > 1:
@@ -235,7 +231,6 @@ def content_hash(submission: Submission) -> str:
 
 
 def _for_member(base: Submission, name: str, number: str, left_out: Iterable[Submission]) -> Submission:
-    """The group's submission as one member's."""
     superseded = (*base.superseded, *(file for one in left_out for file in (one.shown_file, *one.superseded)))
     return replace(base, student=name, student_id=number, superseded=superseded)
 

@@ -6,10 +6,8 @@ again loses them first (`without_hand_marks`), so the file alone decides, and a 
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Collection, Mapping, Sequence
-from csv import writer
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +20,7 @@ from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor.naming import did_you_mean
 from graders.instructor.request import BadRequest
 from graders.report import results_json
-from graders.report.gradebook import safe_cell_text
+from graders.report.gradebook import csv_text, safe_cell_text
 from graders.submissions.hand_rows import HEADER, HandRow, HandRows, parse_hand_rows
 from graders.submissions.roster import Person, Roster
 from graders.submissions.tables import BadTable
@@ -79,12 +77,9 @@ def write_template(batch: Batch, out: Path) -> list[Path]:
     """
     if os.path.lexists(out / HAND_MARKS):
         return []
-    text = io.StringIO()
     names = sorted({submission.student for submission in batch.submissions})
-    writer(text, lineterminator="\n").writerows(
-        [HEADER, *([safe_cell_text(name), *[""] * (len(HEADER) - 1)] for name in names)]
-    )
-    write_atomically(out / HAND_MARKS, text.getvalue(), below=out)
+    rows = [HEADER, *([safe_cell_text(name), *[""] * (len(HEADER) - 1)] for name in names)]
+    write_atomically(out / HAND_MARKS, csv_text(rows), below=out)
     return [out / HAND_MARKS]
 
 
@@ -224,7 +219,6 @@ def _submission_by_hand(
 
 
 def _with_mark(one: Result, row: HandRow, computed: float, notes: list[str]) -> Result:
-    """A result with the points and the comment of a row."""
     points = row.points if row.change is None else one.score + row.change
     if points is not None and points < 0:
         notes.append(f"{row}: that takes away more than there is, so 0 points count.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
+from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.text import format_points, shorten_text
 from graders.instructor.naming import did_you_mean, find_person
 from graders.instructor.request import BadRequest
@@ -55,7 +55,8 @@ def join_results(
         counts = result if replaced is None else _result_that_counts(replaced, result, exercises)
         if counts is replaced and result.status is SubmissionStatus.NOT_GRADED:
             again.setdefault(result.message, []).append(f"{shorten_text(result.student, 40)}, {result.lesson[:2]}")
-        if replaced and counts is result and replaced.exercises and _is_another_file(replaced, result):
+        moved = replaced and replaced.file != result.file and replaced.sha256 != result.sha256
+        if replaced and counts is result and replaced.exercises and moved:
             other_files.append(f"{shorten_text(result.student, 40)}, {result.lesson[:2]}")
         if counts is not replaced or result.status is not SubmissionStatus.MISSING:
             fresh.add(_who(result))
@@ -87,10 +88,6 @@ def _with_namesakes_apart(before: Batch, new: Batch, roster: Roster | None) -> B
         return apart if apart in names or numbers.get(_who(result), number) != number else result.student
 
     return replace(new, submissions=tuple(replace(one, student=name_of(one)) for one in new.submissions))
-
-
-def _is_another_file(replaced: SubmissionResult, result: SubmissionResult) -> bool:
-    return replaced.file != result.file and replaced.sha256 != result.sha256
 
 
 def _who(result: SubmissionResult) -> tuple[str, str]:
@@ -126,23 +123,17 @@ def _merge_exercises(
     fresh = {exercise.key: exercise for exercise in submission.exercises if exercise.key in exercises}
     results = tuple(fresh.get(exercise.key, exercise) for exercise in replaced.exercises)
     lost = submission.penalty / (submission.score + submission.penalty) if submission.penalty else 0.0
-    reached = _total_score(results)
+    reached = round(sum(exercise.score for exercise in results), 4)
     penalty = round(reached * lost, 4)
-    status = (
-        SubmissionStatus.NOT_GRADED if submission.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
-    )
+    failed = submission.status is SubmissionStatus.NOT_GRADED
     return replace(
         submission,
         exercises=results,
-        status=status,
+        status=SubmissionStatus.NOT_GRADED if failed else SubmissionStatus.GRADED,
         penalty=penalty,
         score=round(reached - penalty, 4),
         max_score=round(sum(exercise.max_score for exercise in results), 4),
     )
-
-
-def _total_score(results: Sequence[ExerciseResult]) -> float:
-    return round(sum(exercise.score for exercise in results), 4)
 
 
 def _read_under_another_name(before: Batch, new: Batch, joined: Joined) -> list[str]:

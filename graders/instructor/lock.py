@@ -97,7 +97,6 @@ def _read_holder(descriptor: int) -> str:
 
 
 def _write_holder(descriptor: int) -> None:
-    """Note in the lock file which process holds it."""
     who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M:%S}"
     with contextlib.suppress(OSError):  # the disk may be full; the lock holds without the note
         os.ftruncate(descriptor, 0)

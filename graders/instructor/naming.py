@@ -25,9 +25,7 @@ def named_by_roster(
     """
     exact = {person.name: person for person in roster.people}
     _refuse_other_numbers(submissions, exact)
-    people = {
-        submission.student: find_person(submission.student, submission.student_id, roster) for submission in submissions
-    }
+    people = {one.student: find_person(one.student, one.student_id, roster) for one in submissions}
     claims: dict[str, list[str]] = {}
     for student, person in people.items():
         claims.setdefault(person.name if person else "", []).append(student)
@@ -40,17 +38,22 @@ def named_by_roster(
         for submission in submissions
         for name in [names.get(submission.student, submission.student)]
     ]
-    handed_in: dict[str, set[str]] = {}
-    for submission in submissions:
-        if not submission.missing:
-            handed_in.setdefault(submission.student, set()).add(submission.lesson)
-    lessons = due_lessons(handed_in.values(), due) or sorted({submission.lesson for submission in submissions})
+    lessons = lessons_due(submissions, due)
     there = {submission.student for submission in found} | set(names.values())
     there |= {person.name for person in people.values() if person}
     for person in roster.people:
         if person.name not in there or (person.lessons and person.name in names.values()):
             found = _with_missing_lessons(found, person, lessons_due_for(person) or lessons)
     return found, sorted((student for student in people if student not in names), key=name_sort_key)
+
+
+def lessons_due(submissions: Sequence[Submission], due: Sequence[str]) -> list[str]:
+    """The lessons that are `due`; if none is given, those that several students handed in, or else all."""
+    handed_in: dict[str, set[str]] = {}
+    for one in submissions:
+        if not one.missing:
+            handed_in.setdefault(one.student, set()).add(one.lesson)
+    return due_lessons(handed_in.values(), due) or sorted({one.lesson for one in submissions})
 
 
 def find_person(student: str, number: str, roster: Roster) -> Person | None:

@@ -49,11 +49,9 @@ def seeds_by_file(before: Batch | None) -> SeedsByFile:
     if before is None:
         return {}
     return {
-        (submission.student, submission.lesson, submission.sha256): before.seed
-        if submission.seed is None
-        else submission.seed
-        for submission in before.submissions
-        if submission.sha256 and submission.status is SubmissionStatus.GRADED
+        (one.student, one.lesson, one.sha256): before.seed if one.seed is None else one.seed
+        for one in before.submissions
+        if one.sha256 and one.status is SubmissionStatus.GRADED
     }
 
 

@@ -294,6 +294,5 @@ def toolbox(given: Path | None) -> int:
 
 
 def _show_trouble(out: Terminal, notes: Record) -> None:
-    """Say what went wrong with the progress file, if anything did."""
     if notes.trouble:
         out.say(notes.trouble, style="yellow")

@@ -145,8 +145,7 @@ def explain(
     text: Annotated[
         str | None,
         typer.Argument(
-            metavar="TEXT",
-            help="The message, a part of it, or a whole traceback; default: what is pasted or piped in.",
+            metavar="TEXT", help="The message, a part of it, or a whole traceback; default: what is pasted or piped in."
         ),
     ] = None,
 ) -> int:

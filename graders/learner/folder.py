@@ -49,8 +49,9 @@ def notebook_of(folder: Path, lesson: str) -> Path:
     """The learner's notebook for a lesson. Raises `LearnerError` if there is none."""
     found = lesson_notebooks(folder).get(lesson)
     if found is None:
+        where = "This folder" if folder == Path() else folder
         raise LearnerError(
-            f"{_describe_folder(folder)} contains no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the "
+            f"{where} contains no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the "
             "folder with your lessons, name it with --folder, or get the lessons with: hookwork start"
         )
     return found
@@ -105,10 +106,6 @@ def _code_changed(file: Path, original: Path) -> bool:
         return read_notebook(file).cells != read_notebook(original).cells
     except Unreadable:  # marking it will say why
         return True
-
-
-def _describe_folder(folder: Path) -> str:
-    return "This folder" if folder == Path() else str(folder)
 
 
 def _failure_reason(error: OSError) -> str:

@@ -94,7 +94,6 @@ def _cell_source(cell: Cell) -> str:
 
 
 def _is_answer_to(cell: Cell, key: str) -> bool:
-    """Whether a cell's metadata says that it has the answer to this exercise."""
     metadata = cell.get("metadata")
     own = metadata.get("hookwork") if isinstance(metadata, dict) else None
     return isinstance(own, dict) and own.get("exercise") == key

@@ -20,7 +20,7 @@ from graders.core.results import CheckResult, ExerciseResult, Status, Submission
 from graders.core.status_styles import STATUS_STYLES, check_style
 from graders.core.terminal import plain_line, plain_lines
 from graders.core.text import format_count, format_points
-from graders.learner.notebook.render import describe_other_checks, describe_way, format_point_count
+from graders.learner.notebook.render import choose_hint, describe_other_checks, describe_way, format_point_count
 from graders.learner.notebook.standing import Standing
 
 _CODE = "bold"
@@ -47,12 +47,8 @@ def result_screen(found: SubmissionResult, only: str | None = None, *, more: boo
     for exercise in shown:
         look = STATUS_STYLES[exercise.status]
         reached = f"{format_points(exercise.score)} of {format_point_count(exercise.max_score)}"
-        table.add_row(
-            plain_line((look.sign, look.style)),
-            exercise.key,
-            plain_line((look.word, look.style)),
-            plain_line((reached, "dim")),
-        )
+        sign, word = plain_line((look.sign, look.style)), plain_line((look.word, look.style))
+        table.add_row(sign, exercise.key, word, plain_line((reached, "dim")))
     parts: list[RenderableType] = [title, table]
     for exercise in shown:
         untouched = exercise.status is Status.NOT_ATTEMPTED and exercise.defined
@@ -66,27 +62,27 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
     look = STATUS_STYLES[found.status]
     parts: list[RenderableType] = [plain_line((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
-    for message in found.messages if found.mistake is not None or not judged else ():
-        parts.append(Padding(backticks_to_code(message), (0, 0, 0, 2)))
-    if found.note:
-        parts.append(Padding(backticks_to_code(found.note), (0, 0, 0, 2)))
+    messages = found.messages if found.mistake is not None or not judged else ()
+    parts += [_indented(backticks_to_code(text)) for text in (*messages, found.note) if text]
     shown = () if not judged else found.checks if more else found.telling_checks
     if len(shown) == 1 and found.mistake and not more:  # without its name, which would only repeat the message
-        parts.append(Padding(_describe_failure(shown[0]), (0, 0, 0, 2)))
+        parts.append(_indented(_describe_failure(shown[0])))
     else:
-        parts += [Padding(_check_lines(check), (0, 0, 0, 2)) for check in shown]
+        parts += [_indented(_check_lines(check)) for check in shown]
     if found.program:
         parts += ["", "  Run this below your answer to see it:", "", _code_lines(found.program), ""]
     if found.printed:
-        parts.append(
-            Padding(Group("Your function printed:", Padding(plain_lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
-        )
+        parts.append(_indented(Group("Your function printed:", _indented(plain_lines(found.printed)))))
     if found.status not in (Status.NOT_GRADED, Status.PASSED):
-        parts.append(Padding(backticks_to_code(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
+        parts.append(_indented(backticks_to_code(f"A hint: `hookwork hint {found.key}`", "dim")))
     if judged and (rest := [check for check in found.checks if check not in shown]):
         note = f"{describe_other_checks(rest)}: `hookwork check {found.key} --more`"
-        parts.append(Padding(backticks_to_code(note, "dim"), (0, 0, 0, 2)))
+        parts.append(_indented(backticks_to_code(note, "dim")))
     return Group(*parts)
+
+
+def _indented(part: RenderableType, columns: int = 2) -> Padding:
+    return Padding(part, (0, 0, 0, columns))
 
 
 def _code_lines(source: str) -> RenderableType:
@@ -100,11 +96,10 @@ def _check_lines(check: CheckResult) -> RenderableType:
     look = check_style(check)
     name = plain_line((look.sign, look.style), " ", check.row)
     told = check.message and not check.follows
-    return Group(name, Padding(_describe_failure(check), (0, 0, 0, 4))) if told else name
+    return Group(name, _indented(_describe_failure(check), 4)) if told else name
 
 
 def _describe_failure(check: CheckResult) -> RenderableType:
-    """Why a check failed, without its name."""
     return _describe_difference(check.difference) if check.difference else plain_lines(check.message)
 
 
@@ -147,7 +142,8 @@ def progress_screen(standing: Standing, folder: Path) -> Group:
         )
         reached = f"{format_points(lesson.score)} of {format_points(lesson.max_score)}"
         cells = ("→" if stem == current else "", course.lesson_title(stem), signs, reached)
-        table.add_row(*cells, *([_predictions_right(lesson)] if standing.predictions else []))
+        right = f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
+        table.add_row(*cells, *([right] if standing.predictions else []))
     prediction_summary = f", {standing.prediction_summary}" if standing.prediction_summary else ""
     score = f", {format_points(standing.score)} of {format_point_count(standing.max_score)}{prediction_summary}  "
     passed = f"{format_count(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
@@ -156,11 +152,6 @@ def progress_screen(standing: Standing, folder: Path) -> Group:
     way = describe_way(standing, "hookwork progress --way core")
     ways = [backticks_to_code(way, "dim")] if way else []
     return Group(head, Padding(bar, 0), table, *_current_lesson(standing), *ways, next_exercise_line(standing))
-
-
-def _predictions_right(lesson: Standing) -> str:
-    """How many predictions of a lesson were right, in words; empty if none was made."""
-    return f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
 
 
 def _current_lesson(standing: Standing) -> Iterator[RenderableType]:
@@ -180,16 +171,10 @@ def _current_lesson(standing: Standing) -> Iterator[RenderableType]:
 
 
 def hint_panel(exercise: Exercise, given: int) -> Panel:
-    """The hint to show when `given` have been shown before; after the last one, they start over."""
-    index = given % len(exercise.hints)
-    more = index + 1 < len(exercise.hints)
-    after = (
-        f"More: `hookwork hint {exercise.key}`"
-        if more
-        else f"That was the last one. The answer: `hookwork solution {exercise.key}`"
-    )
-    title = f"Hint {index + 1} of {len(exercise.hints)}: {exercise.title}"
-    return _titled_panel(title, backticks_to_code(exercise.hints[index]), backticks_to_code(after, "dim"))
+    """The hint to show when `given` have been shown before."""
+    commands = (f"hookwork {name} {exercise.key}" for name in ("hint", "solution"))
+    title, text, after = choose_hint(exercise, given, *commands)
+    return _titled_panel(f"{title}: {exercise.title}", backticks_to_code(text), backticks_to_code(after, "dim"))
 
 
 def solution_screen(exercise: Exercise, source: str) -> Group:

@@ -45,29 +45,25 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """A stem, four stages of basic blocks, global average pooling, and a linear classifier."""
 
-    def __init__(self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000, width: int = 64) -> None:
-        """Make an untrained network. The defaults are those of ResNet-34.
-
-        `blocks` has the number of blocks of each stage. `width` is the number of channels of the first stage; each
-        later stage has twice as many as the one before.
-        """
+    def __init__(self) -> None:
+        """Make an untrained ResNet-34."""
         super().__init__()
-        self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
-        self.layer1 = _residual_stage(width, width, blocks[0], 1)
-        self.layer2 = _residual_stage(width, 2 * width, blocks[1], 2)
-        self.layer3 = _residual_stage(2 * width, 4 * width, blocks[2], 2)
-        self.layer4 = _residual_stage(4 * width, 8 * width, blocks[3], 2)
+        self.layer1 = _residual_stage(64, 64, blocks=3, stride=1)
+        self.layer2 = _residual_stage(64, 128, blocks=4, stride=2)
+        self.layer3 = _residual_stage(128, 256, blocks=6, stride=2)
+        self.layer4 = _residual_stage(256, 512, blocks=3, stride=2)
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
-        self.fc = nn.Linear(8 * width, classes)
+        self.fc = nn.Linear(512, 1000)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map normalised images [B, 3, H, W] to logits [B, classes]."""
+        """Map normalised images [B, 3, H, W] to logits [B, 1000]."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         logits: Tensor = self.fc(self.avgpool(x).flatten(1))

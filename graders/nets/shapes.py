@@ -22,8 +22,8 @@ WEIGHTS = Path(__file__).with_name("shapes_net.safetensors")
 class ShapesNet(nn.Module):
     """Four convolutions, global average pooling, and a linear classifier. The last feature maps are 16 x 16."""
 
-    def __init__(self, classes: int = len(CLASSES)) -> None:
-        """Make an untrained net for `classes` classes."""
+    def __init__(self) -> None:
+        """Make an untrained net."""
         super().__init__()
         self.features = nn.Sequential(
             _conv_layer(3, 16),
@@ -33,7 +33,7 @@ class ShapesNet(nn.Module):
             _conv_layer(32, 48),
             _conv_layer(48, 64),
         )
-        self.fc = nn.Linear(64, classes)
+        self.fc = nn.Linear(64, len(CLASSES))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map drawings [B, 3, 64, 64] with values in [0, 1] to logits [B, classes]."""

@@ -67,10 +67,10 @@ def your_model(model: str | nn.Module, x: Tensor | None = None) -> tuple[nn.Modu
     return _ours(" ".join(trouble) or f"There is no model {model!r}. Looked in: {', '.join(there)}.")
 
 
-def your_gpt2(layers: int = 3) -> tuple[nn.Module, Any] | None:
+def your_gpt2() -> tuple[nn.Module, Any] | None:
     """A GPT-2 of transformers in eval mode and its tokenizer; None, after a printed line, without that package.
 
-    If "gpt2" is not in the cache, it is a small one with `layers` blocks and random weights, and the tokenizer is None.
+    If "gpt2" is not in the cache, it is a small one with 3 blocks and random weights, and the tokenizer is None.
     """
     if os.environ.get(ONLY_OURS) or importlib.util.find_spec("transformers") is None:
         print("transformers is not installed.")
@@ -88,7 +88,7 @@ def your_gpt2(layers: int = 3) -> tuple[nn.Module, Any] | None:
     print("gpt2 is not on this machine, so this is a small GPT-2 with random weights.")
     with _silence(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        sizes = {"vocab_size": 50, "n_positions": 32, "n_embd": 64, "n_layer": layers, "n_head": 4}
+        sizes = {"vocab_size": 50, "n_positions": 32, "n_embd": 64, "n_layer": 3, "n_head": 4}
         config = transformers.GPT2Config(**sizes, attn_implementation="eager", bos_token_id=0, eos_token_id=0)
         return transformers.GPT2LMHeadModel(config).eval(), None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
@@ -75,6 +76,26 @@ class UngradedItem:
     why: str
 
 
+def exercise_keys(batch: Batch, lesson: str) -> list[str]:
+    """The keys of a lesson's exercises, from the submission that lists the most."""
+    every = ([exercise.key for exercise in one.exercises] for one in batch.submissions if one.lesson == lesson)
+    return max(every, key=len, default=[])
+
+
+def lessons_by_student(batch: Batch) -> dict[str, dict[str, SubmissionResult]]:
+    """The submissions of each student by lesson; students are in the order in which people sort names."""
+    found: defaultdict[str, dict[str, SubmissionResult]] = defaultdict(dict)
+    for submission in batch.submissions:
+        found[submission.student][submission.lesson] = submission
+    return {student: found[student] for student in sorted(found, key=name_sort_key)}
+
+
+def sums_of_points(submissions: Iterable[SubmissionResult]) -> tuple[float, float]:
+    """The points of these submissions and their maximum."""
+    every = list(submissions)
+    return sum(one.score for one in every), sum(one.max_score for one in every)
+
+
 def exercise_numbers(batch: Batch) -> list[ExerciseNumbers]:
     """The numbers of every exercise, in the order of the course. Missing and unreadable notebooks do not count."""
     found: defaultdict[str, list[ExerciseResult]] = defaultdict(list)
@@ -84,21 +105,16 @@ def exercise_numbers(batch: Batch) -> list[ExerciseNumbers]:
     numbers = []
     for key, results in found.items():
         marked = [exercise for exercise in results if exercise.status is not Status.NOT_GRADED]
-        mean = (
-            sum(exercise.score / exercise.max_score for exercise in marked if exercise.max_score) / len(marked)
-            if marked
-            else 0.0
-        )
-        numbers.append(
-            ExerciseNumbers(key=key, counts=dict(Counter(exercise.status for exercise in results)), mean=mean)
-        )
+        shares = sum(exercise.score / exercise.max_score for exercise in marked if exercise.max_score)
+        counts = dict(Counter(exercise.status for exercise in results))
+        numbers.append(ExerciseNumbers(key, counts, mean=shares / len(marked) if marked else 0.0))
     return numbers
 
 
-def hardest_exercises(numbers: list[ExerciseNumbers], most: int = 5) -> list[ExerciseNumbers]:
-    """Up to `most` exercises that the smallest share of those who tried have passed; none that everybody passed."""
+def hardest_exercises(numbers: list[ExerciseNumbers]) -> list[ExerciseNumbers]:
+    """Up to five exercises that the smallest share of those who tried have passed; none that everybody passed."""
     hard = [exercise for exercise in numbers if exercise.tried and exercise.count(Status.PASSED) < exercise.tried]
-    return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:most]
+    return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:5]
 
 
 def common_mistakes(batch: Batch) -> list[CommonMistake]:
@@ -112,9 +128,7 @@ def common_mistakes(batch: Batch) -> list[CommonMistake]:
                 says.setdefault((exercise.key, mistake), message)
     tried = {exercise.key: exercise.tried for exercise in exercise_numbers(batch)}
     found = [
-        CommonMistake(
-            key=key, mistake=mistake, message=says[key, mistake], students=tuple(sorted(names)), tried=tried[key]
-        )
+        CommonMistake(key, mistake, says[key, mistake], tuple(sorted(names)), tried[key])
         for (key, mistake), names in who.items()
     ]
     return sorted(found, key=lambda mistake: (-len(mistake.students), mistake.key, mistake.mistake))
@@ -122,44 +136,39 @@ def common_mistakes(batch: Batch) -> list[CommonMistake]:
 
 def student_numbers(batch: Batch) -> list[StudentNumbers]:
     """The numbers of every student, sorted by name. What could not be graded counts in neither score nor maximum."""
-    found: defaultdict[str, list[SubmissionResult]] = defaultdict(list)
-    for submission in batch.submissions:
-        found[submission.student].append(submission)
-    return [_numbers_of_student(student, found[student]) for student in sorted(found, key=name_sort_key)]
+    return [_numbers_of_student(student, list(found.values())) for student, found in lessons_by_student(batch).items()]
 
 
 def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
     results = [exercise for submission in submissions for exercise in submission.exercises]
+    undecided = [submission for submission in submissions if not submission.decided]
     not_graded = sum(
         exercise.max_score
-        for submission in submissions
+        for submission in undecided
         for exercise in submission.exercises
-        if exercise.status is Status.NOT_GRADED and not (exercise.decided or submission.decided)
+        if exercise.status is Status.NOT_GRADED and not exercise.decided
     )
     not_graded += sum(
         submission.max_score
-        for submission in submissions
-        if submission.status is SubmissionStatus.NOT_GRADED and not (submission.exercises or submission.decided)
+        for submission in undecided
+        if submission.status is SubmissionStatus.NOT_GRADED and not submission.exercises
     )
+    score, max_score = sums_of_points(submissions)
     return StudentNumbers(
         student=student,
-        score=sum(submission.score for submission in submissions),
-        max_score=sum(submission.max_score for submission in submissions) - not_graded,
+        score=score,
+        max_score=max_score - not_graded,
         passed=sum(exercise.status is Status.PASSED for exercise in results),
         stuck=sum(exercise.status in STUCK for exercise in results),
         untouched=sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),
-        missing=sum(
-            submission.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for submission in submissions
-        ),
+        missing=sum(one.status in (SubmissionStatus.MISSING, SubmissionStatus.UNREADABLE) for one in submissions),
     )
 
 
-def students_needing_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[StudentNumbers]:
-    """The students who reached less than this share of the points (0 to 1), the lowest first."""
-    return sorted(
-        (student for student in numbers if student.max_score and student.share < below),
-        key=lambda student: student.share,
-    )
+def students_needing_help(numbers: list[StudentNumbers]) -> list[StudentNumbers]:
+    """The students who reached less than half of the points, the lowest first."""
+    found = (student for student in numbers if student.max_score and student.share < 0.5)
+    return sorted(found, key=lambda student: student.share)
 
 
 def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:
@@ -175,29 +184,17 @@ def ungraded_items(batch: Batch) -> list[UngradedItem]:
     What a teacher has given points for is not among it.
     """
     found = []
-    for submission in batch.submissions:
-        if submission.decided:
+    for one in batch.submissions:
+        if one.decided:
             continue
-        if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
-            found.append(
-                UngradedItem(
-                    student=submission.student,
-                    lesson=submission.lesson,
-                    key="",
-                    what=submission.status.value,
-                    why=submission.message,
-                )
-            )
+        if one.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
+            found.append(UngradedItem(one.student, one.lesson, "", one.status.value, one.message))
             continue  # its exercises have the same reason
         found += [
             UngradedItem(
-                student=submission.student,
-                lesson=submission.lesson,
-                key=exercise.key,
-                what=exercise.status.value,
-                why=exercise.note or exercise.message,
+                one.student, one.lesson, exercise.key, exercise.status.value, exercise.note or exercise.message
             )
-            for exercise in submission.exercises
+            for exercise in one.exercises
             if (exercise.note or exercise.status in (Status.NOT_GRADED, Status.SUSPECT)) and not exercise.decided
         ]
     return found

@@ -15,7 +15,6 @@ from graders.report import pages, plots
 from graders.report.class_numbers import CommonMistake, ExerciseNumbers
 from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
-from graders.submissions.student_names import name_sort_key
 
 SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP, SHOWN_UNGRADED, SHOWN_MODULES = 12, 20, 8, 15, 200, 50
 """The most entries of each list; the page says how many more there are."""
@@ -45,7 +44,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
     found = numbers.exercise_numbers(batch)
     students = numbers.student_numbers(batch)
     lessons = sorted({submission.lesson for submission in batch.submissions})
-    keys = {lesson: _exercise_keys(batch, lesson) for lesson in lessons}
+    keys = {lesson: numbers.exercise_keys(batch, lesson) for lesson in lessons}
     rows = _matrix_rows(batch, lessons, keys, folders)
     first = rows if len(rows) <= SHOWN_STUDENTS else rows[:SHOWN_WITHOUT_SCRIPT]
     needy, ungraded = numbers.students_needing_help(students), numbers.ungraded_items(batch)
@@ -95,12 +94,6 @@ def _class_headline(batch: Batch, students: int) -> str:
     return ", ".join([*parts, f"{missing} missing"] if missing else parts)
 
 
-def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
-    return max(
-        ([exercise.key for exercise in sub.exercises] for sub in batch.submissions if sub.lesson == lesson), key=len
-    )
-
-
 def _bar_segments(exercise: ExerciseNumbers) -> list[int]:
     """The counts of students for `plots.BAR_PARTS`, in that order."""
     ended = exercise.students - exercise.count(Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED)
@@ -145,24 +138,15 @@ class MatrixRow:
 def _matrix_rows(
     batch: Batch, lessons: Sequence[str], keys: Mapping[str, Sequence[str]], folders: Mapping[str, str]
 ) -> list[MatrixRow]:
-    by_student: dict[str, dict[str, SubmissionResult]] = {}
-    for submission in batch.submissions:
-        by_student.setdefault(submission.student, {})[submission.lesson] = submission
-    rows = []
-    for student in sorted(by_student, key=name_sort_key):
-        found = by_student[student]
-        score, most = (
-            sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
+    return [
+        MatrixRow(
+            student=shorten_text(student, 60),
+            folder=quote(folders[student]),
+            score=" of ".join(map(format_points, numbers.sums_of_points(found.values()))),
+            lessons=[_lesson_view(found.get(lesson), keys[lesson]) for lesson in lessons],
         )
-        rows.append(
-            MatrixRow(
-                student=shorten_text(student, 60),
-                folder=quote(folders[student]),
-                score=f"{format_points(score)} of {format_points(most)}",
-                lessons=[_lesson_view(found.get(lesson), keys[lesson]) for lesson in lessons],
-            )
-        )
-    return rows
+        for student, found in numbers.lessons_by_student(batch).items()
+    ]
 
 
 def _lesson_view(submission: SubmissionResult | None, keys: Sequence[str]) -> LessonView:
@@ -199,10 +183,4 @@ def _rows_as_data(rows: Sequence[MatrixRow], lessons: Sequence[str]) -> dict[str
         for row in rows
     ]
     files = [f"{quote(lesson)}.html" for lesson in lessons]
-    return {
-        "size": SHOWN_STUDENTS,
-        "signs": list(_SIGNS.values()),
-        "files": files,
-        "views": list(views),
-        "rows": lines,
-    }
+    return {"size": SHOWN_STUDENTS, "signs": list(_SIGNS.values()), "files": files, "views": list(views), "rows": lines}

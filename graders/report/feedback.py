@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import format_points, shorten_text
 from graders.report import pages
@@ -71,34 +69,21 @@ def _format_time(iso: str) -> str:
     return f"{text[:16]} UTC" if text.endswith("+00:00") else text
 
 
-@dataclass(frozen=True)
-class ExerciseView:
+def _exercise_view(exercise: ExerciseResult, titles: Titles) -> dict[str, object]:
     """An exercise as the page shows it. `withheld`: some checks hold but earn nothing, because the first one failed."""
-
-    result: ExerciseResult
-    title: str
-    word: str
-    messages: tuple[str, ...]
-    checks: tuple[CheckResult, ...]
-    withheld: bool
-    advice: str
-    teacher: str
-
-
-def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     # An exercise that was not judged has one reason, its message; its checks have none of their own.
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
-    return ExerciseView(
-        result=exercise,
-        title=titles.exercise(exercise.key),
-        word=_verdict_word(exercise),
-        messages=() if judged and repeated else exercise.messages,
-        checks=exercise.checks if judged else (),
-        withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
-        advice=_advice_sentence(exercise),
-        teacher=teacher_word(exercise),
-    )
+    return {
+        "result": exercise,
+        "title": titles.exercise(exercise.key),
+        "word": _verdict_word(exercise),
+        "messages": () if judged and repeated else exercise.messages,
+        "checks": exercise.checks if judged else (),
+        "withheld": judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
+        "advice": _advice_sentence(exercise),
+        "teacher": teacher_word(exercise),
+    }
 
 
 def _verdict_word(exercise: ExerciseResult) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable, Sequence
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import MESSAGE_LIMIT, format_points, shorten_text
+from graders.report.class_numbers import exercise_keys, lessons_by_student, sums_of_points
 from graders.report.teacher_words import teacher_words
-from graders.submissions.student_names import name_sort_key
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -19,29 +20,20 @@ _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 def render(batch: Batch) -> str:
     """The gradebook as CSV. A cell has points; it is empty if nothing was handed in or it could not be graded."""
     lessons = sorted({submission.lesson for submission in batch.submissions})
-    keys = {lesson: _exercise_keys(batch, lesson) for lesson in lessons}
-    by_student: dict[str, dict[str, SubmissionResult]] = {}
-    for submission in batch.submissions:
-        by_student.setdefault(submission.student, {})[submission.lesson] = submission
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    keys = {lesson: exercise_keys(batch, lesson) for lesson in lessons}
     header = [column for lesson in lessons for column in (*keys[lesson], f"{lesson} total")]
-    writer.writerow(["student", *header, "total", "max", "note"])
-    for student in sorted(by_student, key=name_sort_key):
-        found = by_student[student]
-        row = [cell for lesson in lessons for cell in _lesson_cells(found.get(lesson), keys[lesson])]
-        total, most = (
-            sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
-        )
-        writer.writerow(
-            [
-                safe_cell_text(student),
-                *row,
-                format_points(total),
-                format_points(most),
-                safe_cell_text(_student_note(found)),
-            ]
-        )
+    rows = [["student", *header, "total", "max", "note"]]
+    for student, found in lessons_by_student(batch).items():
+        cells = [cell for lesson in lessons for cell in _lesson_cells(found.get(lesson), keys[lesson])]
+        sums = map(format_points, sums_of_points(found.values()))
+        rows.append([safe_cell_text(student), *cells, *sums, safe_cell_text(_student_note(found))])
+    return csv_text(rows)
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """The text of a CSV file with these rows. What strangers wrote has to be made safe for spreadsheets before."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
@@ -60,16 +52,6 @@ def escape_formulas(text: str, delimiter: str = ",") -> str:
         return text
     others = "".join({",", ";", "\t"} - {delimiter, "," if delimiter == "\t" else ""})
     return re.sub(rf"(^|[{others}])(?=[\s\"]*[{_FORMULA}])", r"\1'", text)
-
-
-def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
-    """The keys of a lesson's exercises, from the submission that lists the most."""
-    every = (
-        [exercise.key for exercise in submission.exercises]
-        for submission in batch.submissions
-        if submission.lesson == lesson
-    )
-    return max(every, key=len, default=[])
 
 
 def _lesson_cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -33,30 +32,17 @@ def status_sign(status: Status) -> str:
     return "∞" if status is Status.TIMED_OUT else STATUS_STYLES[status].sign
 
 
-@dataclass(frozen=True)
-class Script:
-    """A script of ours, and the rule for a page's Content-Security-Policy that allows it."""
-
-    source: Markup
-    rule: Markup
-
-
-def load_script(name: str) -> Script:
-    """The script `name` in `templates/`, with the rule that allows it."""
+def load_script(name: str) -> dict[str, Markup]:
+    """The script `name` in `templates/`, and the rule for a page's Content-Security-Policy that allows it."""
     source = (FOLDER / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
-    return Script(source=Markup(source), rule=Markup(f"script-src 'sha256-{digest}'"))
+    return {"source": Markup(source), "rule": Markup(f"script-src 'sha256-{digest}'")}
 
 
 def _make_environment() -> Environment:
     # Always escape, whatever a template's name ends in.
-    made = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = FileSystemLoader(FOLDER)
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters.update(
         code=backticks_to_code,
         points=format_points,

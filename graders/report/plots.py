@@ -40,11 +40,11 @@ def bar_chart(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
     return _svg_image(left + width, height * len(rows), label, parts)
 
 
-def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
-    """A histogram of shares from 0 to 1 in `bins` equal parts, the last of which includes 1."""
-    counts = count_in_bins(shares, bins)
+def histogram(shares: Sequence[float], label: str) -> Markup:
+    """A histogram of shares from 0 to 1 in ten equal parts, the last of which includes 1."""
+    counts = count_in_bins(shares)
     width, height, base = 560, 190, 150
-    step = width / bins
+    step = width / len(counts)
     most = max(counts, default=0) or 1
     parts = [f'<line x1="0" y1="{base}" x2="{width}" y2="{base}" stroke="var(--line)"/>']
     for index, count in enumerate(counts):
@@ -54,24 +54,18 @@ def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
         parts.append(f'<rect {box} rx="2" fill="var(--link)"/>')
         if count:
             parts.append(f'<text x="{middle:.1f}" y="{base - tall - 6:.1f}" text-anchor="middle">{count}</text>')
-        parts.append(
-            f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{_percent_range(index, bins)}</text>'
-        )
+        percent = f"{10 * index}–{10 * (index + 1)}"
+        parts.append(f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{percent}</text>')
     parts.append(f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle">percent of the points</text>')
     return _svg_image(width, height, label, parts)
 
 
-def count_in_bins(shares: Sequence[float], bins: int = 10) -> list[int]:
-    """How many shares lie in each of `bins` equal parts of the range from 0 to 1."""
-    counts = [0] * bins
+def count_in_bins(shares: Sequence[float]) -> list[int]:
+    """How many shares lie in each tenth of the range from 0 to 1."""
+    counts = [0] * 10
     for share in shares:
-        counts[min(bins - 1, max(0, int(share * bins + 1e-9)))] += 1
+        counts[min(9, max(0, int(share * 10 + 1e-9)))] += 1
     return counts
-
-
-def _percent_range(index: int, bins: int) -> str:
-    step = 100 // bins
-    return f"{index * step}–{(index + 1) * step}"
 
 
 def _svg_image(width: float, height: float, label: str, parts: Sequence[str]) -> Markup:

@@ -26,14 +26,13 @@ class BadPolicy(HookworkError):
 class LateRule:
     """What lateness costs: `share` of the points for each period that has begun, but no more than `most`.
 
-    Shares are from 0 to 1; `period` and `grace` are in seconds. Work that is late by no more than `grace` is on time. A
-    period of `DAY` is a day of the calendar, which may have 23 or 25 hours.
+    Shares are from 0 to 1, and `period` is in seconds. One of `DAY` is a day of the calendar, which may have 23 or 25
+    hours.
     """
 
     share: float = 0.0
     period: float = DAY
     most: float = 1.0
-    grace: float = 0.0
 
     def lost_share(self, seconds: float, handed_in: float = 0.0, zone: tzinfo | None = None) -> float:
         """The share of its points, from 0 to 1, that work loses when it is this many seconds late.
@@ -41,7 +40,7 @@ class LateRule:
         `handed_in` is when that was, in seconds since 1970, or 0 if unknown; the deadline is in `zone`, or if that is
         None in this machine's.
         """
-        if seconds <= self.grace:
+        if seconds <= 0:
             return 0.0
         by_calendar = self.period == DAY and handed_in
         periods = _days_begun(handed_in - seconds, handed_in, zone) if by_calendar else math.ceil(seconds / self.period)
@@ -78,10 +77,8 @@ def parse_late_rule(text: str) -> LateRule:
     match = _RULE.fullmatch(plain)
     if match is None:
         raise BadPolicy(f"{text!r} is not a rule for late work: none, zero, 10%/day, 5%/hour, 10%/day at most 50%")
-    most = float(match[3]) / 100 if match[3] else 1.0
-    return LateRule(
-        share=min(1.0, float(match[1]) / 100), period=DAY if match[2] == "day" else 3600.0, most=min(1.0, most)
-    )
+    share, most = (min(1.0, float(percent) / 100) for percent in (match[1], match[3] or 100))
+    return LateRule(share, DAY if match[2] == "day" else 3600.0, most)
 
 
 def with_penalty(
@@ -169,13 +166,10 @@ def _exercise_with_points(exercise: ExerciseResult, table: PointsTable) -> Exerc
     if not exercise.checks or not total:
         return replace(exercise, max_score=most, score=most if exercise.status is Status.PASSED else 0.0)
     judged = exercise.status in (Status.PASSED, Status.WRONG) and exercise.checks[0].passed
+    points = [round(most * share / total, 4) for share in shares]
     checks = tuple(
-        replace(
-            check,
-            max_score=round(most * share / total, 4),
-            score=round(most * share / total, 4) if judged and check.passed else 0.0,
-        )
-        for check, share in zip(exercise.checks, shares)
+        replace(check, max_score=its, score=its if judged and check.passed else 0.0)
+        for check, its in zip(exercise.checks, points)
     )
     score = most if exercise.status is Status.PASSED else round(sum(check.score for check in checks), 4)
     return replace(exercise, max_score=most, score=score, checks=checks)

@@ -14,7 +14,7 @@ from graders.core.results import Batch, Status, SubmissionResult, SubmissionStat
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.terminal import plain_line
 from graders.core.text import format_count, format_points, shorten_text
-from graders.report.class_numbers import missing_module_counts
+from graders.report.class_numbers import missing_module_counts, sums_of_points
 from graders.submissions.student_names import is_plain_name, lookalike_names, name_sort_key
 
 FEW_LESSONS = 3
@@ -59,9 +59,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
 
 def _one_reason(batch: Batch) -> str:
     """The one reason why nothing at all was graded; empty if something was, or if there are several reasons."""
-    reasons = {
-        submission.message for submission in batch.submissions if submission.status is SubmissionStatus.NOT_GRADED
-    }
+    reasons = {one.message for one in batch.submissions if one.status is SubmissionStatus.NOT_GRADED}
     whole = all(submission.status is SubmissionStatus.NOT_GRADED for submission in batch.submissions)
     return reasons.pop() if whole and len(reasons) == 1 else ""
 
@@ -101,10 +99,7 @@ def _lesson_table(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
 
 
 def _sum_of_points(submissions: Iterable[SubmissionResult]) -> str:
-    total, most = 0.0, 0.0
-    for submission in submissions:
-        total, most = total + submission.score, most + submission.max_score
-    return f"{format_points(total)} of {format_points(most)}"
+    return " of ".join(map(format_points, sums_of_points(submissions)))
 
 
 def _verdict_marks(submission: SubmissionResult, after: str = "") -> RenderableType:
@@ -130,7 +125,6 @@ def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
 
 
 def _mistake_lines(batch: Batch) -> Iterator[str]:
-    """The most common of the mistakes that were recognised."""
     found = Counter(
         (exercise.key, mistake)
         for submission in batch.submissions
@@ -168,7 +162,6 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
 
 
 def _missing_module_lines(batch: Batch) -> Iterator[str]:
-    """The modules that notebooks import and that are not installed, and how to add them."""
     if wanted := missing_module_counts(batch):
         named = ", ".join(f"{name} ({format_count(count, 'student')})" for name, count in wanted[:SHOWN_MODULES])
         more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""

@@ -69,11 +69,7 @@ def result(status: Status, *refused: str) -> ExerciseResult:
             result(Status.WRONG, "the sum is right"),
             "is not refused by test_no_hook_is_left, but by: the sum is right",
         ),
-        (
-            "test_no_hook_is_left",
-            result(Status.RAISED),
-            "is raised, not refused by test_no_hook_is_left: a message",
-        ),
+        ("test_no_hook_is_left", result(Status.RAISED), "is raised, not refused by test_no_hook_is_left: a message"),
         ("raised", result(Status.RAISED), ""),
         ("raised", result(Status.WRONG, "no hook is left"), "is wrong, not raised"),
         (None, result(Status.RAISED), ""),

@@ -36,10 +36,7 @@ def test_asserts_go_and_nothing_else(source: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (
-            "with f():\n    assert x",
-            "without .assert x. nothing is left of the With in line 1 of its cell: print",
-        ),
+        ("with f():\n    assert x", "without .assert x. nothing is left of the With in line 1 of its cell: print"),
         ("try:\n    f()\nexcept E:\n    assert x", "nothing is left of the ExceptHandler in line 3"),
         ("def f():\n    assert x", "nothing is left of the FunctionDef in line 1"),
         ("if a:\n    print(a)\nelse:\n    assert x", "nothing is left of the If in line 1"),

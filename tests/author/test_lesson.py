@@ -46,7 +46,6 @@ def built(source: str = SOURCE, *, solved: bool = False) -> NotebookNode:
 
 
 def codes(made: NotebookNode) -> list[str]:
-    """The code cells of a notebook."""
     return [cell.source for cell in made.cells if cell.cell_type == "code"]
 
 

@@ -21,7 +21,6 @@ def parts() -> dict[str, str]:
 
 
 def hookwork(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Type a command in the copy."""
     environment = {**os.environ, "PYTHONPATH": str(course), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, "-m", "graders.cli", *arguments],

@@ -68,7 +68,6 @@ def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
 
 
 def names_of(file: Path) -> set[str]:
-    """What a file of answers defines."""
     found: set[str] = set()
     for node in ast.parse(file.read_text()).body:
         targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])

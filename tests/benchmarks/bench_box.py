@@ -1,4 +1,4 @@
-"""What isolation costs: `python -m tests.benchmarks.bench_box [--rounds N] [--notebooks N] [--started] [--json FILE]`.
+"""What isolation costs: `python -m tests.benchmarks.bench_box [--rounds N] [--notebooks N] [--started]`.
 
 Boxes are forked from a warm process, as in every run of the graders where that is possible; with `--started` each is a
 program of its own. The same notebook is marked in tiers A and B and, as the other side of each pair, in D, which
@@ -11,17 +11,12 @@ what a killed process used is credited to its parent in one tier and to nobody i
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import random
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-import torch
 
 from graders.core import course
 from graders.sandbox.outside.box_modules import box_modules_folder
@@ -45,12 +40,10 @@ def measure(tier: str, notebooks: int, probes: Sequence[Probe], box_modules: Pat
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--notebooks", type=int, default=1, help="submissions of a tier in a row")
     parser.add_argument("--started", action="store_true", help="start each box instead of forking it")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
     options = parser.parse_args()
     tiers = [tier for tier in "ABD" if not missing_for_tier(tier, warm=not options.started)]
     exercises = course.lesson_exercises(LESSON)
@@ -66,24 +59,17 @@ def main() -> None:
     how = "started" if warm is None else "forked"
     print(f"{options.rounds} rounds; milliseconds a submission, boxes {how}")
     print("tier  median  fastest | beyond D: median  fastest  ratio")
-    report: dict[str, dict[str, float]] = {}
+    over = []
     for tier in tiers:
         own, plain = measured[tier], measured["D"]
-        report[tier] = row = {
-            "median": statistics.median(own),
-            "fastest": min(own),
-            "median beyond D": statistics.median(a - b for a, b in zip(own, plain, strict=True)),
-            "fastest beyond D": min(own) - min(plain),
-            "ratio to D": statistics.median(a / b for a, b in zip(own, plain, strict=True)),
-        }
-        print("{:4}  {:6.0f}  {:7.0f} | {:+16.0f}  {:+7.0f}  {:5.3f}".format(tier, *row.values()))
-    over = [tier for tier in tiers if report[tier]["median beyond D"] > TARGET_MS]
-    print(f"target: at most {TARGET_MS:.0f} ms beyond D; " + (f"missed by {', '.join(over)}" if over else "met"))
-    if options.json:
-        machine = {"python": platform.python_version(), "torch": torch.__version__, "cores": os.cpu_count()}
-        options.json.write_text(
-            json.dumps({"machine": machine, "milliseconds": report, "measured": measured}, indent=1)
+        beyond = statistics.median(a - b for a, b in zip(own, plain, strict=True))
+        ratio = statistics.median(a / b for a, b in zip(own, plain, strict=True))
+        print(
+            f"{tier:4}  {statistics.median(own):6.0f}  {min(own):7.0f} | "
+            f"{beyond:+16.0f}  {min(own) - min(plain):+7.0f}  {ratio:5.3f}"
         )
+        over += [tier] if beyond > TARGET_MS else []
+    print(f"target: at most {TARGET_MS:.0f} ms beyond D; " + (f"missed by {', '.join(over)}" if over else "met"))
 
 
 if __name__ == "__main__":

@@ -85,7 +85,6 @@ def own_lines(rng: random.Random) -> str:
 
 
 def choose(rng: random.Random, skill: float, lesson: str, every: dict[str, list[Answer]]) -> dict[str, Answer]:
-    """A student's answers to a lesson."""
     given = {}
     for key in course.exercise_keys(lesson):
         status = rng.choices(("passed", "wrong", "not-attempted"), (0.2 + skill, 1 - skill, 0.2))[0]
@@ -98,7 +97,6 @@ Mix = dict[tuple[str, str], dict[str, Answer]]
 
 
 def make_class(folder: Path, students: int, every: dict[str, list[Answer]]) -> Mix:
-    """Write the class."""
     mix: Mix = {}
     for number in range(students):
         rng = random.Random(number)
@@ -203,7 +201,6 @@ def print_sizes(out: Path) -> None:
 
 
 def print_browser(page: Path) -> None:
-    """How long a browser takes for the page."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("no Chromium: class.html was not opened")
@@ -279,7 +276,6 @@ def print_similar(students: int, every: dict[str, list[Answer]]) -> None:
 
 
 def print_page(students: int, lessons: Sequence[str], folder: Path) -> None:
-    """How large `class.html` is, and how long it takes."""
     found = at_random(students, {lesson: course.exercise_keys(lesson) for lesson in lessons})
     started = time.process_time()
     names = file_names(submission.student for submission in found.submissions)
@@ -306,7 +302,6 @@ def synthetic(students: int, folder: Path) -> None:
 
 
 def main() -> None:
-    """Make the class, mark it, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=int, default=334, help="three notebooks each; default: 334")
     parser.add_argument("--synthetic", type=int, metavar="N", help="reports of so many students, without marking them")

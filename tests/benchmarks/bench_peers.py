@@ -20,9 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
-import platform
 import random
 import shutil
 import statistics
@@ -33,8 +31,6 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-
-import torch
 
 from graders.core import course
 from graders.marking.in_process import check_namespace
@@ -116,7 +112,6 @@ def _numbers(text: str) -> list[int]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="less than ten minutes: so figures are checked")
     parser.add_argument("--submissions", type=_numbers, default=[1, 5, 20, 40], help="sizes of the class")
@@ -132,7 +127,6 @@ def main() -> None:
     )
     parser.add_argument("--only", default=",".join(SHORT), help=f"some of {','.join(SHORT)}")
     parser.add_argument("--environment", type=Path, default=CACHE, help="where the peers are installed")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
     if parser.parse_known_args()[0].quick:
         parser.set_defaults(**QUICK)
     options = parser.parse_args()
@@ -162,7 +156,6 @@ def main() -> None:
             for workers in options.workers:
                 for method, usage in take_turn(some, options.lesson, size, workers, python).items():
                     measured.append(Measured(method, size, workers, usage.seconds, usage.cpu, number))
-                report(options.json, options.lesson, Table(measured), peaks, extra)
     print(
         f"\n{options.lesson}: medians of R rounds with W workers, start of the command included. MB: the most that "
         f"{MEMORY_CLASS} notebooks took at once\n"
@@ -171,25 +164,6 @@ def main() -> None:
     one = table.rows.get((HOOKWORK, 1, few))
     extra += [Target("seconds from the command to the result of one notebook", one.seconds, 4)] if one else []
     print("\n".join([*table.lines(peaks), "", *map(str, [*table.targets(), *extra])]))
-
-
-def report(
-    file: Path | None, lesson: str, table: Table, peaks: dict[tuple[str, int], float], extra: Sequence[Target]
-) -> None:
-    """Write what has been measured so far: of an interrupted run, too, something is left."""
-    if file is None:
-        return
-    targets = [*table.targets(), *extra]
-    data = {
-        "machine": {"python": platform.python_version(), "torch": torch.__version__, "cores": os.cpu_count()},
-        "lesson": lesson,
-        "rows": table.to_data(),
-        "megabytes": [{"method": tool, "workers": workers, "peak": peak} for (tool, workers), peak in peaks.items()],
-        "targets": [
-            {"what": target.what, "value": target.value, "bound": target.bound, "met": target.met} for target in targets
-        ],
-    }
-    file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

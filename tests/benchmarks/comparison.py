@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 HOOKWORK, KEPT = "hookwork", "hookwork, kept runs"
 LIMIT, NOT_DRAWN = "the limit", "the limit, not drawn"
@@ -52,11 +51,9 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it is."""
         return self.value >= self.bound if self.at_least else self.value <= self.bound
 
     def __str__(self) -> str:
-        """One line."""
         verdict = "met" if self.met else "MISSED"
         return f"{verdict:6}  {self.what}: {self.value:.3g} (at {'least' if self.at_least else 'most'} {self.bound:g})"
 
@@ -146,10 +143,6 @@ class Table:
                 f"{'–' if peak is None else f'{peak:.0f}':>6}"
             )
         return found
-
-    def to_data(self) -> list[dict[str, Any]]:
-        """The rows as JSON takes them."""
-        return [asdict(row) for row in self.rows.values()]
 
 
 def _median_ratio(over: Mapping[int, float], under: Mapping[int, float]) -> float | None:

@@ -21,7 +21,6 @@ def execute(file: Path) -> None:
 
 
 def main() -> None:
-    """Run all notebooks, so many at a time."""
     with ThreadPoolExecutor(int(sys.argv[1])) as pool:
         list(pool.map(execute, map(Path, sys.argv[2:])))
 

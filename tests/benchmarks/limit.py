@@ -26,7 +26,6 @@ from graders.wire.launch import LATE_MODULES
 
 
 def main() -> None:
-    """Execute all notebooks."""
     lesson, seed, workers, drawn, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
     preloaded = preload_modules()

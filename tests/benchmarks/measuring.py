@@ -127,7 +127,6 @@ class _Watcher:
         self._seen: dict[int, tuple[int, float, float]] = {}  # pid: parent, own seconds, those of ended children
 
     def look(self, root: int, *, memory: bool) -> None:
-        """Look once."""
         pids = process_tree(root)
         for pid in pids:
             with suppress(psutil.Error):  # it has ended

@@ -98,14 +98,12 @@ class Class:
     size: int
 
     def __post_init__(self) -> None:
-        """The students' names."""
         self.students = [f"student{number:03}" for number in range(self.size)]
 
     def plain(self) -> list[Path]:
         """`class/<student>/<lesson>.ipynb`."""
         return [
-            self._write(f"class/{student}/{self.lesson}.ipynb", class_notebook(self.lesson, student))
-            for student in self.students
+            self._write(f"class/{one}/{self.lesson}.ipynb", class_notebook(self.lesson, one)) for one in self.students
         ]
 
     def checked(self) -> list[Path]:

@@ -74,7 +74,6 @@ FRONTS = {
 
 @pytest.fixture(params=FRONTS)
 def front(request: pytest.FixtureRequest) -> Front:
-    """Each of them in turn."""
     return FRONTS[request.param]
 
 
@@ -124,8 +123,6 @@ def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 class Notebook:
-    """A notebook that is open in the browser."""
-
     def __init__(self, page: Any, shots: Path) -> None:
         self.page, self.shots = page, shots
         self.answer = page.locator(".jp-CodeCell").filter(has=page.locator(".cm-content", has_text="def branch_grads"))
@@ -139,7 +136,6 @@ class Notebook:
         self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
 
     def cell(self, text: str) -> Any:
-        """The code cell that holds this text."""
         return self.page.locator(".jp-CodeCell").filter(has=self.page.locator(".cm-content", has_text=text))
 
     def type_guess(self, key: str, values: str) -> None:

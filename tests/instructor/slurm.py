@@ -79,7 +79,6 @@ def slurm() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def running(command: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
-    """A program that runs meanwhile."""
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
     try:
@@ -111,12 +110,10 @@ def wait(done: object, what: str, seconds: float = 60) -> None:
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports at which nobody listens now."""
     with ExitStack() as resources:
         found = [resources.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
         return [server.getsockname()[1] for server in found]
 
 
 def logs(folder: Path) -> str:
-    """The ends of all logs."""
     return "\n".join(f"{file.name}: {file.read_text(errors='replace')[-800:]}" for file in sorted(folder.glob("*.log")))

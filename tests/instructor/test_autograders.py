@@ -33,14 +33,12 @@ mkdir -p "$out/gradescope/me" && echo '{"score": 4, "tests": []}' > "$out/grades
 
 
 def written(file: Path, kind: str) -> Path:
-    """What `hookwork autograder` writes."""
     done = CliRunner().invoke(app, ["autograder", kind, "--out", str(file)])
     assert done.exit_code == 0, done.output
     return file
 
 
 def kit(tmp_path: Path) -> zipfile.ZipFile:
-    """The zip file that the command writes."""
     return zipfile.ZipFile(written(tmp_path / "autograder.zip", "gradescope"))
 
 
@@ -69,7 +67,6 @@ def run_autograder(root: Path, seconds: float = 60, **environment: str) -> dict[
 
 
 def results(root: Path) -> dict[str, object]:
-    """What Gradescope reads."""
     found = json.loads((root / "results/results.json").read_text())
     jsonschema.validate(found, SCHEMA)
     return dict(found)

@@ -9,13 +9,13 @@ import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graders.core.errors import NotInstalled
-from graders.core.results import Status, SubmissionResult, SubmissionStatus
+from graders.core.results import Status, SubmissionStatus
 from graders.instructor import cluster
-from graders.instructor.cluster import Job
 from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
 from graders.report import results_json
@@ -23,7 +23,7 @@ from graders.sandbox.outside import memory
 from graders.sandbox.outside.run_options import RunOptions
 from graders.submissions.finding import Submission
 from tests import notebooks
-from tests.batches import batch, graded, ungraded
+from tests.batches import batch, graded
 from tests.notebooks import LESSON
 from tests.trouble import are_gone
 
@@ -33,13 +33,13 @@ TERMS = RunOptions(own_work=True)
 class Here(Executor):
     """Runs nothing: answers as a worker that gives full marks, or that has died."""
 
-    def submit(self, function: object, job: Job) -> Future[object]:  # type: ignore[override]
+    def submit(self, function: object, student: str, lesson: str, *rest: object) -> Future[object]:  # type: ignore[override]
         assert function is cluster.mark_in_worker
         future: Future[object] = Future()
-        if job.student == "bob":
+        if student == "bob":
             future.set_exception(RuntimeError("KilledWorker"))
         else:
-            (data,) = results_json.batch_to_data(batch(graded(job.student, lesson=job.lesson)))["submissions"]
+            (data,) = results_json.batch_to_data(batch(graded(student, lesson=lesson)))["submissions"]
             future.set_result(data)
         return future
 
@@ -54,37 +54,26 @@ def hand_in(folder: Path, *students: str) -> list[Submission]:
     return found
 
 
-def otherwise(submission: Submission, why: str) -> SubmissionResult:
-    return ungraded(submission.student, SubmissionStatus.NOT_GRADED, why, submission.lesson)
-
-
 def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded(tmp_path: Path) -> None:
     chosen = [*hand_in(tmp_path, "ann", "bob"), Submission("cy", LESSON, None), Submission("di", LESSON, tmp_path)]
-    told: list[SubmissionResult] = []
-    found = dict(cluster.mark_on_cluster(Here(), chosen, Questions(7), TERMS, told.append, otherwise))
-    assert {submission.student: result.status.value for submission, result in found.items()} == {
-        "ann": "graded",
-        "bob": "not-graded",
-    }
+    found = dict(cluster.mark_on_cluster(Here(), chosen, Questions(7), TERMS, "D"))
+    statuses = {submission.student: result.status.value for submission, result in found.items()}
+    assert statuses == {"ann": "graded", "bob": "not-graded"}
     assert found[chosen[0]].file == str(tmp_path / "ann.ipynb")
     assert "No worker could mark it: RuntimeError: KilledWorker" in found[chosen[1]].message
-    assert sorted(result.student for result in told) == ["ann", "bob"]
 
 
 def test_what_is_marked_is_let_go_so_that_no_worker_marks_it_again(tmp_path: Path) -> None:
     given: list[weakref.ref[Future[object]]] = []
 
     class Remembers(Here):
-        def submit(self, function: object, job: Job) -> Future[object]:  # type: ignore[override]
-            future = super().submit(function, job)
+        def submit(self, function: object, *job: Any) -> Future[object]:  # type: ignore[override]
+            future = super().submit(function, *job)
             given.append(weakref.ref(future))
             return future
 
-    held = []
-    for _ in cluster.mark_on_cluster(
-        Remembers(), hand_in(tmp_path, "ann", "cy", "di"), Questions(7), TERMS, print, otherwise
-    ):
-        held.append(sum(future() is not None for future in given))
+    marked = cluster.mark_on_cluster(Remembers(), hand_in(tmp_path, "ann", "cy", "di"), Questions(7), TERMS, "D")
+    held = [sum(future() is not None for future in given) for _ in marked]
     assert held == [3, 2, 1]
 
 
@@ -116,7 +105,7 @@ def test_a_file_that_no_scheduler_wrote_is_refused(tmp_path: Path, content: str)
 
 def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        found = dict(cluster.mark_on_cluster(executor, hand_in(tmp_path, "ann"), Questions(7), TERMS, print, otherwise))
+        found = dict(cluster.mark_on_cluster(executor, hand_in(tmp_path, "ann"), Questions(7), TERMS, "D"))
     (result,) = found.values()
     assert result.status is SubmissionStatus.GRADED, result.message
     assert {exercise.key for exercise in result.exercises if exercise.status is Status.PASSED} == {"01-chain-grads"}
@@ -140,17 +129,12 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
         distributed.Client(local.scheduler_address, set_as_default=False) as client,
     ):
         victim = next(iter(client.run(os.getpid).values()))
-
-        def tell(result: SubmissionResult) -> None:
-            told.append(result.student)
-            if len(told) == 1:
+        for submission, result in cluster.mark_on_cluster(
+            executor, hand_in(tmp_path, *students), Questions(7), TERMS, "D"
+        ):
+            if not told:
                 family.extend(memory.process_tree(victim))
                 os.kill(victim, signal.SIGKILL)
-
-        chosen = hand_in(tmp_path, *students)
-        found = dict(cluster.mark_on_cluster(executor, chosen, Questions(7), TERMS, tell, otherwise))
-    assert sorted(told) == students
-    assert {submission.student: result.status.value for submission, result in found.items()} == dict.fromkeys(
-        students, "graded"
-    )
+            told.append(f"{submission.student} {result.status.value}")
+    assert sorted(told) == [f"{student} graded" for student in students]
     assert are_gone(family)

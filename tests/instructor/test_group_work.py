@@ -44,7 +44,6 @@ def shared(*found: Submission, teams: groups.Groups = TEAMS, people: roster.Rost
 
 
 def files(work: GroupWork) -> dict[str, str]:
-    """Whose result is that of which file."""
     assert len({(one.student, one.lesson) for one in work.submissions}) == len(work.submissions)
     return {one.student: one.file.name.removesuffix("01") if one.file else "missing" for one in work.submissions}
 

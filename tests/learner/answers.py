@@ -11,13 +11,11 @@ FIRST = "01_where_gradients_live.ipynb"
 
 
 def cells(file: Path) -> list[dict[str, Any]]:
-    """The cells of a notebook."""
     found: list[dict[str, Any]] = json.loads(file.read_text())["cells"]
     return found
 
 
 def cell_of(file: Path, key: str) -> dict[str, Any]:
-    """The cell that holds the answer to an exercise."""
     return next(cell for cell in cells(file) if cell["metadata"].get("hookwork", {}).get("exercise") == key)
 
 

@@ -26,7 +26,6 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hookwork(*arguments: str, code: int = 0) -> Any:
-    """Type a command."""
     done = CliRunner().invoke(app, list(arguments))
     assert done.exit_code == code, done.output + str(done.exception)
     return done

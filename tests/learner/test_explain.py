@@ -50,7 +50,6 @@ def test_pytorch_says_this_word_for_word_and_explain_finds_it(section: Section, 
 
 
 def explain(*arguments: str, code: int, given: str | None = None) -> str:
-    """The output of the command, in one line."""
     done = CliRunner().invoke(app, ["explain", *arguments], input=given, env={"COLUMNS": "100"})
     assert done.exit_code == code, done.output + str(done.exception)
     return " ".join(done.output.split())

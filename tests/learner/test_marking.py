@@ -33,7 +33,6 @@ Check = Callable[..., Any]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The learner is in a folder with the lessons."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
     copy_lessons(tmp_path)
@@ -53,7 +52,6 @@ def check(prestarted: Any) -> Check:
 
 
 def words(text: str) -> list[str]:
-    """The lines, with single spaces."""
     return [" ".join(line.split()) for line in text.split("\n")]
 
 

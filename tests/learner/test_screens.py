@@ -15,7 +15,6 @@ from tests.test_hostile_text import TRAPS, traps
 
 
 def shown(found: ExerciseResult, width: int = 60) -> list[str]:
-    """The lines of a terminal."""
     out = io.StringIO()
     Terminal(out, width=width).print(screens.result_screen(graded("ann", found, lesson=LESSON)), crop=False)
     return [line.rstrip() for line in out.getvalue().split("\n")]

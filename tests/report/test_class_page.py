@@ -67,7 +67,6 @@ def test_nothing_but_its_own_script_may_run() -> None:
 
 
 def rows(page: str) -> dict[str, Any]:
-    """What the script has to show."""
     (data,) = re.findall('<script type="application/json" id="rows">(.*?)</script>', page)
     found: dict[str, Any] = json.loads(data)
     return found

@@ -48,13 +48,11 @@ class Page(HTMLParser):
 
 
 def page(*exercises: ExerciseResult, student: str = "ann", **parts: object) -> Page:
-    """The page of a submission with these exercises."""
     submission = graded(student, *exercises, **parts)  # type: ignore[arg-type]
     return Page(feedback.render(submission, batch(submission), TITLES))
 
 
 def failed(difference: Difference, name: str = "the sum is right") -> CheckResult:
-    """A check that does not hold."""
     return CheckResult(name=name, passed=False, score=0, max_score=1, message=difference.text, difference=difference)
 
 

@@ -12,7 +12,6 @@ from tests.batches import batch, exercise, graded, ungraded
 
 
 def rows(found: Batch) -> list[list[str]]:
-    """The gradebook as a spreadsheet reads it."""
     return list(csv.reader(io.StringIO(gradebook.render(found))))
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graders.core.file_notes import FileNotes
+from graders.core.files import read_own_file, write_atomically
 from graders.core.results import Batch, SubmissionStatus
 from graders.instructor.exporting import write_exports
 from graders.instructor.request import Request
@@ -27,7 +28,6 @@ FOUND = batch(
 
 
 def write(found: Batch, out: Path, *exports: str) -> FileNotes:
-    """Write all files; what is said of them."""
     file_notes = FileNotes()
     outputs.write_tables(found, out, file_notes)
     request = Request(where=out, out=out, exports=exports)
@@ -80,3 +80,11 @@ def test_whatever_lesson_results_name_nothing_is_written_elsewhere(tmp_path: Pat
         f"it leads out of {tmp_path / 'a/b/out'}, so it was not written."
     ]
     assert not list(tmp_path.rglob("x.html"))
+
+
+def test_the_folder_that_was_asked_for_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    write_atomically(tmp_path / "out/feedback/a.html", "new", below=tmp_path / "out")
+    assert read_own_file(tmp_path / "real/feedback/a.html") == b"new"
+    assert [path.name for path in (tmp_path / "real/feedback").iterdir()] == ["a.html"]

@@ -40,16 +40,10 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "lost"),
-    [(-1, 0.0), (0, 0.0), (0.001, 0.1), (1, 0.1), (1.001, 0.2), (4.5, 0.5), (30, 0.5)],
+    ("days", "lost"), [(-1, 0.0), (0, 0.0), (0.001, 0.1), (1, 0.1), (1.001, 0.2), (4.5, 0.5), (30, 0.5)]
 )
 def test_each_day_that_has_begun_costs_up_to_the_most(days: float, lost: float) -> None:
     assert LateRule(0.1, DAY, 0.5).lost_share(days * DAY) == pytest.approx(lost)
-
-
-def test_a_time_of_grace_costs_nothing_and_then_counts_in_full() -> None:
-    rule = LateRule(0.1, DAY, 1, grace=600)
-    assert (rule.lost_share(600), rule.lost_share(601)) == (0, 0.1)
 
 
 NEW_YORK = ZoneInfo("America/New_York")

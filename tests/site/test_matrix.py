@@ -19,7 +19,6 @@ NEWEST, OLDEST = "2.13", "2.5"
 
 @pytest.fixture(scope="module")
 def ran() -> dict[str, dict[str, str]]:
-    """All cells, run in processes of their own."""
     command = [sys.executable, "-m", "tests.site.matrix"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr

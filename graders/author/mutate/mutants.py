@@ -37,12 +37,7 @@ class Mutant:
 def wrapper_mutants(source: str, name: str) -> Iterator[Mutant]:
     """One mutant for each of `WRAPPERS`. `name` is the function that `source`, the text of a right answer, defines."""
     for manner, body in WRAPPERS.items():
-        yield Mutant(
-            operator=manner,
-            source=wrap_answer(source, name, body),
-            changed="",
-            diff=f"+ def {name}(*args, **kwargs):{body}",
-        )
+        yield Mutant(manner, wrap_answer(source, name, body), "", f"+ def {name}(*args, **kwargs):{body}")
 
 
 def operator_mutants(source: str) -> Iterator[Mutant]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
-from graders.author.answers import Answers, answers_to
+from graders.author.answers import Answers, answers_to, run_answer
 from graders.author.in_child import run_in_child
 from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.places import is_meant
@@ -145,8 +144,7 @@ def mutant_verdict(exercise: Exercise, source: str, draws: list[Inputs]) -> str:
     """
 
     def mark() -> str:
-        namespace: dict[str, Any] = {"__name__": "__main__"}
-        exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
+        namespace = run_answer(source)
         if not all(is_right_answer(exercise, namespace, SEED, [draw]) for draw in draws):
             return REFUSED
         return PASSED if namespace["_did"] else IDLE

@@ -9,6 +9,13 @@ from __future__ import annotations
 
 from graders.author.mutate.prelude import PRELUDE
 
+_SWALLOWING = """
+    try:
+        return _right(*args, **kwargs)
+    except NotImplementedError:
+        raise
+    except {}:
+        return _did.append(0)"""
 WRAPPERS: dict[str, str] = {
     "zero_grad() first": """
     for t in _tensors(args):
@@ -217,25 +224,9 @@ WRAPPERS: dict[str, str] = {
     "the default dtype left changed": """
     _did.append(torch.set_default_dtype(torch.float64))
     return _right(*args, **kwargs)""",
-    "every Exception swallowed": """
-    try:
-        return _right(*args, **kwargs)
-    except NotImplementedError:
-        raise
-    except Exception:
-        return _did.append(0)""",
-    "every exception swallowed": """
-    try:
-        return _right(*args, **kwargs)
-    except NotImplementedError:
-        raise
-    except BaseException:
-        return _did.append(0)""",
-    "KeyError swallowed": """
-    try:
-        return _right(*args, **kwargs)
-    except KeyError:
-        return _did.append(0)""",
+    "every Exception swallowed": _SWALLOWING.format("Exception"),
+    "every exception swallowed": _SWALLOWING.format("BaseException"),
+    "KeyError swallowed": _SWALLOWING.format("KeyError"),
     "another exception raised": """
     try:
         return _right(*args, **kwargs)

@@ -28,7 +28,6 @@ class ExerciseCollector(pytest.Collector):
     """Collects the submissions of one exercise."""
 
     def __init__(self, *, exercise: Exercise, **kwargs: Any) -> None:
-        """`kwargs` are what pytest passes to a collector."""
         super().__init__(**kwargs)
         self.exercise = exercise
 
@@ -45,7 +44,6 @@ class SubmissionCollector(pytest.Collector):
     """Collects the checks of one exercise in one submission."""
 
     def __init__(self, *, exercise: Exercise, submission: Submission, **kwargs: Any) -> None:
-        """`kwargs` are what pytest passes to a collector."""
         super().__init__(**kwargs)
         self.exercise, self.submission = exercise, submission
 
@@ -61,7 +59,6 @@ class CheckItem(pytest.Item):
     """One check of one exercise of one submission."""
 
     def __init__(self, *, exercise: Exercise, submission: Submission, check: Check, **kwargs: Any) -> None:
-        """`kwargs` are what pytest passes to an item."""
         super().__init__(**kwargs)
         self.exercise, self.submission, self.check = exercise, submission, check
 

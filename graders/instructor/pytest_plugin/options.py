@@ -6,6 +6,7 @@ for a conftest.py in every folder on the command line, and must not take the DIR
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,17 @@ from graders.core.quantities import parse_jobs, parse_seconds, parse_size, parse
 from graders.instructor.pytest_plugin.errors import option_type
 from graders.sandbox.outside.tiers import TIERS
 from graders.wire.limits import Limits
+
+LIMITS: tuple[tuple[str, str, Callable[[str], float], str, str], ...] = (
+    ("--cell-timeout", "cell_seconds", parse_seconds, "S", "seconds for one cell (default %(default)s)"),
+    ("--notebook-timeout", "notebook_seconds", parse_seconds, "S",
+     "seconds for a whole notebook: its cells, including those run again, and its exercises (default %(default)s)"),
+    ("--probe-timeout", "probe_seconds", parse_seconds, "S",
+     "seconds for one call of a learner's function by a probe (default %(default)s)"),
+    ("--memory-limit", "memory", parse_size, "SIZE", "memory for a notebook's process, such as 2G (default 2G)"),
+    ("--output-limit", "output", parse_size, "SIZE", "text that a notebook may write, such as 8M (default 8M)"),
+)  # fmt: skip
+"""The options that limit a notebook: each with the field of `Limits` that it sets, how it is read, and its help."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,11 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--fresh", action="store_true", help="run every notebook, even if an earlier run is kept in DIR/runs"
     )
-    group.addoption(
-        "--keep-outputs",
-        action="store_true",
-        help="also write the executed notebooks, to DIR/executed",
-    )
+    group.addoption("--keep-outputs", action="store_true", help="also write the executed notebooks, to DIR/executed")
     group.addoption(
         "--seed", type=option_type(parse_whole_number), metavar="N", help="repeat a run: the seed of every input"
     )
@@ -70,42 +78,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="tier in which notebooks run; default: the best that works here",
     )
     group.addoption("--allow-unisolated", action="store_true", help="mark a class even without isolation")
-    group.addoption(
-        "--cell-timeout",
-        type=option_type(parse_seconds),
-        metavar="S",
-        default=Limits.cell_seconds,
-        help="seconds for one cell (default %(default)s)",
-    )
-    group.addoption(
-        "--notebook-timeout",
-        type=option_type(parse_seconds),
-        metavar="S",
-        default=Limits.notebook_seconds,
-        help="seconds for a whole notebook: its cells, including those run again, and its exercises "
-        "(default %(default)s)",
-    )
-    group.addoption(
-        "--probe-timeout",
-        type=option_type(parse_seconds),
-        metavar="S",
-        default=Limits.probe_seconds,
-        help="seconds for one call of a learner's function by a probe (default %(default)s)",
-    )
-    group.addoption(
-        "--memory-limit",
-        type=option_type(parse_size),
-        metavar="SIZE",
-        default=Limits.memory,
-        help="memory for a notebook's process, such as 2G (default 2G)",
-    )
-    group.addoption(
-        "--output-limit",
-        type=option_type(parse_size),
-        metavar="SIZE",
-        default=Limits.output,
-        help="text that a notebook may write, such as 8M (default 8M)",
-    )
+    for name, limit, parse, metavar, text in LIMITS:
+        group.addoption(name, type=option_type(parse), metavar=metavar, default=getattr(Limits, limit), help=text)
 
 
 def _parse_lessons(text: str) -> tuple[str, ...]:
@@ -115,10 +89,4 @@ def _parse_lessons(text: str) -> tuple[str, ...]:
 
 def limits_from(config: pytest.Config) -> Limits:
     """The limits given by the options, in seconds and bytes."""
-    return Limits(
-        cell_seconds=config.getoption("--cell-timeout"),
-        notebook_seconds=config.getoption("--notebook-timeout"),
-        probe_seconds=config.getoption("--probe-timeout"),
-        memory=config.getoption("--memory-limit"),
-        output=config.getoption("--output-limit"),
-    )
+    return Limits(**{limit: config.getoption(name) for name, limit, *_ in LIMITS})

@@ -75,7 +75,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _run_options_from(config: pytest.Config, found: FoundSubmissions, scratch: Path) -> RunOptions:
-    """The run options that pytest's command line asks for."""
     given, out = config.getoption("--submissions"), config.getoption("--out")
     return RunOptions(
         limits=limits_from(config),

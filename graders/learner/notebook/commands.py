@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec
 
 from graders.core import course
 from graders.core.cells import bound_names
-from graders.core.errors import ExerciseDefect, HookworkError
+from graders.core.errors import HookworkError
 from graders.core.exercise import Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import INTRODUCTION, RULES
@@ -19,28 +21,37 @@ from graders.learner.notebook.standing import build_standing
 from graders.marking.in_process import mark_answer
 from graders.marking.replaying import NoInput, replay_program
 
+P = ParamSpec("P")
 _refused: dict[str, list[str]] = {}
 """By key, the programs of the answers that were refused while this kernel has been running."""
 LATER = "What is wrong with the model is for you to find. If another answer is refused, you will see the model."
 
 
+def without_tracebacks(command: Callable[P, None]) -> Callable[P, None]:
+    """Show a `HookworkError` of a command as a panel: a typo in a key should not end in a traceback."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except HookworkError as error:
+            render.display_panel(render.note_panel(error.message_line()))
+
+    return run
+
+
+@without_tracebacks
 def check(key: str, *, more: bool = False) -> None:
     """Check your answer to an exercise on inputs drawn just now, and show what was measured.
 
     `key` is the exercise's key, for example `"03-scale-grad"`. If your mistake is recognised, the check that shows it
     best comes first and the others are folded away; `more=True` shows them all.
     """
-    exercise = _find_exercise(key)
-    if exercise is None:
-        return
+    exercise = course.find_exercise(key)
     is_early = False
-    try:
-        names = _learners_names()
-        result, outcomes = mark_answer(exercise, names, new_seed())
-        result = with_invalid_cell(exercise, result, names.get("_ih", ()))
-    except ExerciseDefect as error:
-        render.display_panel(render.note_panel(error.message_line()))
-        return
+    names = _learners_names()
+    result, outcomes = mark_answer(exercise, names, new_seed())
+    result = with_invalid_cell(exercise, result, names.get("_ih", ()))
     if result.status not in (Status.PASSED, Status.NOT_ATTEMPTED):
         refused = _refused.setdefault(key, [])
         if is_early := bool(result.program) and len(refused) + 1 < exercise.program_after:
@@ -75,22 +86,20 @@ def with_invalid_cell(exercise: Exercise, result: ExerciseResult, inputs: Any) -
     return replace(result, status=Status.SYNTAX_ERROR, message=message)
 
 
+@without_tracebacks
 def hint(key: str) -> None:
     """Show the next hint for an exercise; after the last one, they start over."""
-    exercise = _find_exercise(key)
-    if exercise is None:
-        return
+    exercise = course.find_exercise(key)
     with record.edit_record() as notes:
         given = notes.next_hint(key)
     render.display_panel(render.hint_panel(exercise, given))
     _show_trouble(notes)
 
 
+@without_tracebacks
 def solution(key: str) -> None:
     """Show the worked answer, once your check has passed or you ask a second time."""
-    exercise = _find_exercise(key)
-    if exercise is None:
-        return
+    exercise = course.find_exercise(key)
     with record.edit_record() as notes:
         opened = notes.ask_for_solution(key)
     render.display_panel(
@@ -99,14 +108,13 @@ def solution(key: str) -> None:
     _show_trouble(notes)
 
 
+@without_tracebacks
 def replay(key: str, *, stop: bool = False) -> None:
     """Run the program that your last refused check showed, with your function as it is now.
 
     With `stop=True`, Python's debugger stops where your function and your hooks begin. Your names stay as they are.
     """
-    exercise = _find_exercise(key)
-    if exercise is None:
-        return
+    exercise = course.find_exercise(key)
     names = _learners_names()
     if exercise.name not in names or not _refused.get(key, [""])[-1]:
         render.display_panel(
@@ -127,16 +135,13 @@ def replay(key: str, *, stop: bool = False) -> None:
         render.display_panel(render.replayed_panel(exercise, found))
 
 
+@without_tracebacks
 def progress(way: str | None = None) -> None:
     """Show which exercises have passed, and what comes next.
 
     `way` chooses a way through the course, such as "core" or "transformers", which *Next* follows from now on.
     """
-    try:
-        notes = record.choose_way(way)
-    except HookworkError as error:
-        render.display_panel(render.note_panel(error.message_line()))
-        return
+    notes = record.choose_way(way)
     titles = {lesson: course.lesson_title(lesson) for lesson in course.lesson_stems()}
     render.display_panel(render.progress_panel(build_standing(course.every_exercise(), notes), titles))
     _show_trouble(notes)
@@ -161,18 +166,8 @@ def rules() -> None:
 
 
 def _show_trouble(notes: record.Record) -> None:
-    """Show what went wrong with the progress file, if anything did."""
     if notes.trouble:
         render.display_panel(render.note_panel(notes.trouble))
-
-
-def _find_exercise(key: str) -> Exercise | None:
-    """The exercise with this key; None, after a message, if there is none: a typo should not end in a traceback."""
-    try:
-        return course.find_exercise(key)
-    except HookworkError as error:
-        render.display_panel(render.note_panel(error.message_line()))
-        return None
 
 
 def _learners_names() -> dict[str, Any]:

@@ -76,11 +76,11 @@ def result_panel(
     checks = found.checks if judged else ()
     lead = found.telling_checks if judged else ()
     rest = tuple(check for check in checks if check not in lead)
-    raised = found.status is Status.RAISED and outcome is not None
     messages = found.messages if found.mistake is not None or not judged else ()
-    if raised and outcome is not None and found.mistake is None:
-        messages = (what_was_raised(exercise, outcome),)
-    places = _exception_places(outcome) if raised and outcome is not None else ()
+    places: Sequence[tuple[str, str]] = ()
+    if found.status is Status.RAISED and outcome is not None:
+        places = _exception_places(outcome)
+        messages = messages if found.mistake is not None else (what_was_raised(exercise, outcome),)
     lines = [
         f"{look.sign} {look.word}: {exercise.title} ({score})",
         *(part for message in messages for part in ("", message)),
@@ -100,11 +100,9 @@ def result_panel(
     code = html.paragraph(shown) + html.preformatted_text(found.program.rstrip(), wrapped=True) if shown else ""
     listed = html.item_list(map(_check_html, lead)) if lead else ""
     body += code + listed if messages else listed + code  # right below the sentence that it shows
-    body += (
-        html.folded_details(f"More: {describe_other_checks(rest)}", html.item_list(map(_check_html, rest)), opened=more)
-        if rest
-        else ""
-    )
+    if rest:
+        others = html.item_list(map(_check_html, rest))
+        body += html.folded_details(f"More: {describe_other_checks(rest)}", others, opened=more)
     body += html.paragraph(PRINTED) + html.preformatted_text(found.printed, wrapped=True) if found.printed else ""
     body += html.link_lessons("".join(map(html.paragraph, after)))
     return Panel("\n".join(lines), html.card(look, look.word, exercise.title, score, body))
@@ -120,9 +118,8 @@ def describe_other_checks(rest: Sequence[CheckResult]) -> str:
 def _exception_places(outcome: Outcome) -> list[tuple[str, str]]:
     """The line that raised an exception and the call it happened in, each with a label; a part may be missing."""
     where, _, line = outcome.line.partition(": ")
-    return [
-        (label, text) for label, text in ((f"Your code, {where}", line or where), ("The call", outcome.call)) if text
-    ]
+    places = [(f"Your code, {where}", line or where), ("The call", outcome.call)]
+    return [(label, text) for label, text in places if text]
 
 
 def _check_text(check: CheckResult) -> str:
@@ -169,17 +166,19 @@ def format_point_count(value: float) -> str:
     return f"{format_points(value)} point{'' if value == 1 else 's'}"
 
 
+def choose_hint(exercise: Exercise, given: int, more: str, answer: str) -> tuple[str, str, str]:
+    """The hint to show when `given` have been shown before: its title, its text, and what may be called next.
+
+    After the last one, they start over. `more` and `answer` are the calls or commands for the next hint and the answer.
+    """
+    index, count = given % len(exercise.hints), len(exercise.hints)
+    after = f"More: `{more}`" if index + 1 < count else f"That was the last one. The answer: `{answer}`"
+    return f"Hint {index + 1} of {count}", exercise.hints[index], after
+
+
 def hint_panel(exercise: Exercise, given: int) -> Panel:
-    """The hint to show when `given` have been shown before; after the last one, they start over."""
-    index = given % len(exercise.hints)
-    title = f"Hint {index + 1} of {len(exercise.hints)}"
-    text = exercise.hints[index]
-    more = index + 1 < len(exercise.hints)
-    after = (
-        f'More: `hint("{exercise.key}")`'
-        if more
-        else f'That was the last one. The answer: `solution("{exercise.key}")`'
-    )
+    """The hint to show when `given` have been shown before."""
+    title, text, after = choose_hint(exercise, given, f'hint("{exercise.key}")', f'solution("{exercise.key}")')
     body = html.paragraph(text) + html.paragraph(after)
     return Panel(f"{title}: {text}\n{after}", html.card(html.INFO, title, exercise.title, "", body))
 
@@ -240,12 +239,9 @@ def rules_panel(every: Sequence[Rule], introduction: str) -> Panel:
 
 def progress_panel(course: Standing, titles: Mapping[str, str]) -> Panel:
     """Every lesson with its exercises and points, and what comes next. `titles` has the lessons' titles by stem."""
-    following = course.next
-    last = (
-        f"Next: `{following.key}`, {following.title}, in {following.lesson}.ipynb"
-        if following
-        else "All exercises are passed."
-    )
+    last, following = "All exercises are passed.", course.next
+    if following:
+        last = f"Next: `{following.key}`, {following.title}, in {following.lesson}.ipynb"
     title = f"{format_count(course.passed, 'exercise')} of {len(course.exercises)} passed"
     score = f"{format_points(course.score)} of {format_point_count(course.max_score)}"
     lines = [f"{title} ({score})"]

@@ -95,9 +95,7 @@ def build_standing(exercises: Sequence[Exercise], record: Record) -> Standing:
     """Where the learner with this record stands in these exercises."""
     untouched = Status.NOT_ATTEMPTED.value
     return Standing(
-        tuple(
-            ExerciseStanding(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises
-        ),
+        tuple(ExerciseStanding(one, Status(record.exercises.get(one.key, untouched))) for one in exercises),
         record.predictions,
         record.way,
     )

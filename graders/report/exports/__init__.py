@@ -9,8 +9,4 @@ from graders.report.exports.exported import ExportRequest, ExportResult
 
 Export = Callable[[ExportRequest], ExportResult]
 
-EXPORTS: dict[str, Export] = {
-    "canvas": canvas.export,
-    "gradescope": gradescope.export,
-    "moodle": moodle.export,
-}
+EXPORTS: dict[str, Export] = {"canvas": canvas.export, "gradescope": gradescope.export, "moodle": moodle.export}

@@ -7,17 +7,14 @@ that is missing or was not graded has empty cells.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 
-from graders.core.results import SubmissionResult
 from graders.core.text import format_points
+from graders.report.class_numbers import lessons_by_student
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
-from graders.report.gradebook import safe_cell_text
+from graders.report.gradebook import csv_text, safe_cell_text
 from graders.report.titles import Titles
 from graders.submissions.roster import Person
-from graders.submissions.student_names import name_sort_key
 
 FILE = "canvas.csv"
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -35,25 +32,16 @@ def export(wanted: ExportRequest) -> ExportResult:
     assignments = [column for column in listed if re.search(r"\(\d+\)\s*$", column)]
     columns = {lesson: _column_title(lesson, wanted.titles, assignments) for lesson in lessons}
     maxima = {lesson: wanted.roster.maxima.get(columns[lesson]) if wanted.roster else None for lesson in lessons}
-    found: dict[str, dict[str, SubmissionResult]] = {}
-    for submission in wanted.batch.submissions:
-        found.setdefault(submission.student, {})[submission.lesson] = submission
+    found = lessons_by_student(wanted.batch)
     people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
     identities = {
         student: _identity_cells(student, people.get(student), _platform_number(student, wanted)) for student in found
     }
     header = [*_IDENTITY, *(safe_cell_text(columns[lesson]) for lesson in lessons)]
-    rows = [
-        [
-            "    Points Possible",
-            *[""] * 4,
-            *(format_points(maxima[one] or wanted.lesson_max_score(one)) for one in lessons),
-        ]
-    ]
-    for student in sorted(found, key=name_sort_key):
-        cells = [
-            format_score(found[student].get(lesson), wanted.scale_factor(lesson, maxima[lesson])) for lesson in lessons
-        ]
+    most = (format_points(maxima[one] or wanted.lesson_max_score(one)) for one in lessons)
+    rows = [["    Points Possible", *[""] * 4, *most]]
+    for student, handed_in in found.items():
+        cells = (format_score(handed_in.get(one), wanted.scale_factor(one, maxima[one])) for one in lessons)
         rows.append([*map(safe_cell_text, identities[student]), *cells])
     exported = ExportResult(notes=[note for one in lessons if (note := wanted.points_note(FILE, one, maxima[one]))])
     why = describe_duplicates(
@@ -62,9 +50,7 @@ def export(wanted: ExportRequest) -> ExportResult:
     if why:
         exported.refused[FILE] = why
         return exported
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    exported.files[FILE] = text.getvalue()
+    exported.files[FILE] = csv_text([header, *rows])
     return exported
 
 

@@ -38,11 +38,7 @@ def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles
     tests: list[dict[str, Any]] = []
     for number, submission in enumerate(submissions, 1):
         tests += _test_entries(submission, number, titles)
-    notes = [
-        f"{titles.lesson(submission.lesson)}: {_lesson_note(submission)}"
-        for submission in submissions
-        if _lesson_note(submission)
-    ]
+    notes = [f"{titles.lesson(one.lesson)}: {_lesson_note(one)}" for one in submissions if _lesson_note(one)]
     notes += [
         f"{titles.lesson(submission.lesson)}: {FROM_TEACHER} {word}"
         for submission in submissions

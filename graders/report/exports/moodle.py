@@ -7,15 +7,13 @@ read it as well, and finds students by their email address.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 
 from graders.core.results import Status, SubmissionResult
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report.exports import worksheet
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
-from graders.report.gradebook import escape_formulas, safe_cell_text
+from graders.report.gradebook import csv_text, escape_formulas, safe_cell_text
 from graders.report.teacher_words import FROM_TEACHER, teacher_words
 from graders.report.titles import Titles
 from graders.submissions.roster import Person, Worksheet
@@ -52,7 +50,6 @@ def _belongs_to_lesson(given: Worksheet, found: Mapping[str, SubmissionResult]) 
 def _export_given_worksheet(
     exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult], given: Worksheet
 ) -> None:
-    """Fill in the given worksheet with grades and feedback."""
     path, most = f"moodle/{lesson}.csv", worksheet.maximum_points(given)
     rows = ((person.name, {"the identifier": person.participant}) for person in given.people if person)
     if why := describe_duplicates(rows):
@@ -112,9 +109,7 @@ def _export_in_english(
     if why := describe_duplicates(identities):
         exported.refused[path] = why
         return
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
-    exported.files[path] = text.getvalue()
+    exported.files[path] = csv_text([HEADER, *rows])
     exported.notes += filter(None, [wanted.points_note(path, lesson, None)])
     without = [student for student, identity in identities if not identity.get("Identifier")]
     if without:

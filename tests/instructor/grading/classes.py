@@ -95,7 +95,6 @@ def grade(
 
 
 def submissions(out: str = "out") -> list[dict[str, Any]]:
-    """The submissions in results.json."""
     found: list[dict[str, Any]] = json.loads(Path(out, "results.json").read_text())["submissions"]
     return found
 
@@ -106,7 +105,6 @@ def results() -> dict[str, dict[str, Any]]:
 
 
 def each(part: str) -> dict[str, Any]:
-    """One part of the result of each student."""
     return {name: found[part] for name, found in results().items()}
 
 

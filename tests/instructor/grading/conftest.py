@@ -11,7 +11,6 @@ from tests.instructor.grading.classes import ClassRunner, machines
 
 @pytest.fixture(autouse=True)
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassRunner:
-    """What runs the notebooks, in an empty folder."""
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     machines.append(made := ClassRunner())

@@ -12,15 +12,7 @@ from graders.core import course
 from graders.instructor import command
 from graders.report.exports import EXPORTS
 from tests import notebooks
-from tests.instructor.grading.classes import (
-    LESSON_1,
-    OTHER_LESSON,
-    ClassRunner,
-    grade,
-    hand_in,
-    results,
-    submissions,
-)
+from tests.instructor.grading.classes import LESSON_1, OTHER_LESSON, ClassRunner, grade, hand_in, results, submissions
 from tests.notebooks import KEYS, LESSON
 
 

@@ -151,7 +151,6 @@ def test_what_could_not_be_graded_is_decided_by_a_teacher() -> None:
 
 
 def write(*lines: str, header: str = "student,lesson or exercise,points,change,comment") -> None:
-    """Write what an instructor would into the file."""
     Path("out/hand-marks.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")
 
 
@@ -186,7 +185,6 @@ SAID = "=1+1 <script>alert(1)</script>"
 
 @pytest.fixture
 def marked_class() -> None:
-    """A class of two, marked, with a mark by hand for each of them."""
     hand_in("ann", wrong=KEYS[:1]), hand_in("bob")
     Path("sheet.csv").write_text(SHEET)
     grade(*OPTIONS)

@@ -4,19 +4,8 @@ import argparse
 
 import pytest
 
-from graders.core.errors import HookworkError
 from graders.core.quantities import parse_jobs, parse_seconds, parse_size, parse_whole_number
-from graders.instructor.pytest_plugin.errors import option_type, shown_by_pytest
-
-
-def test_what_a_person_can_mend_is_an_error_of_usage() -> None:
-    with pytest.raises(pytest.UsageError, match=r"^no \ufffd x$"), shown_by_pytest():
-        raise HookworkError("no \x1b x")
-
-
-def test_other_errors_come_through() -> None:
-    with pytest.raises(ValueError, match="ours"), shown_by_pytest():
-        raise ValueError("ours")
+from graders.instructor.pytest_plugin.errors import option_type
 
 
 @pytest.mark.parametrize(
@@ -34,8 +23,6 @@ def test_a_wrong_value_of_an_option_says_how_to_write_it(parse: object, text: st
 
 
 def test_a_right_value_is_read() -> None:
-    assert [option_type(parse_size)("2G"), option_type(parse_seconds)("1.5"), option_type(parse_jobs)("3")] == [
-        2 << 30,
-        1.5,
-        3,
-    ]
+    assert option_type(parse_size)("2G") == 2 << 30
+    assert option_type(parse_seconds)("1.5") == 1.5
+    assert option_type(parse_jobs)("3") == 3

@@ -228,7 +228,6 @@ def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: st
 
 
 def collected(printed: str) -> set[tuple[str, ...]]:
-    """Lesson, exercise and student of the tests that are listed."""
     listed = (line.split("::") for line in printed.splitlines() if "::" in line)
     return {(file.split("/")[2], key, student) for file, key, student, _ in listed}
 

@@ -13,7 +13,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learner who has just opened a notebook in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
 

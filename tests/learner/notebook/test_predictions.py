@@ -34,7 +34,6 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def kept() -> dict[str, bool]:
-    """What is in the file."""
     predictions: dict[str, bool] = json.loads(Path(record.FILE_NAME).read_text())["predictions"]
     return predictions
 

@@ -29,17 +29,14 @@ def result(status: Status, message: str = "", *checks: CheckResult, **parts: Any
 
 
 def found(*parts: Any, **more: Any) -> Panel:
-    """The panel of such a result."""
     return render.result_panel(SCALE_SUM, result(*parts, **more))
 
 
 def failed(name: str, difference: Difference) -> CheckResult:
-    """A check that does not hold."""
     return CheckResult(name=name, passed=False, score=0, max_score=1, message=difference.text, difference=difference)
 
 
 def text_of(html: str) -> str:
-    """What a person reads on a page."""
     words = re.sub(r"<[^>]*>", " ", html).replace("&quot;", '"').replace("&#x27;", "'")
     return " ".join(words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").split())
 
@@ -87,7 +84,6 @@ def test_a_message_that_only_repeats_a_check_is_left_out() -> None:
 
 
 def differing(name: str, place: str) -> CheckResult:
-    """A check that does not hold, with a number."""
     return failed(name, Difference(Kind.VALUE, place, "", "1", "2"))
 
 

@@ -82,7 +82,6 @@ def test_while_a_notebook_is_marked_all_names_exist_and_do_nothing(capsys: pytes
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Iterator[BlockingKernelClient]:
-    """A kernel as a notebook has it."""
     manager, client = start_new_kernel(cwd=str(tmp_path))
     yield client
     client.stop_channels()

@@ -47,7 +47,6 @@ ROSTER = roster.parse_roster(
 
 
 def made(export: str, found: Batch = CLASS, people: roster.Roster | None = None, **parts: Any) -> dict[str, str]:
-    """The files of an export as text."""
     files = EXPORTS[export](ExportRequest(found, TITLES, people, **parts)).files
     return {path: content if isinstance(content, str) else content.decode() for path, content in files.items()}
 

@@ -57,7 +57,6 @@ def outcome(hook: Hook, key: str) -> tuple[str, str]:
 
 
 def is_same(seen: torch.Tensor | None, wanted: torch.Tensor, tolerance: float) -> bool:
-    """Whether a hook saw what it should."""
     if seen is None or seen.shape != wanted.shape:
         return False
     return torch.allclose(seen.detach().to(wanted.dtype), wanted, rtol=tolerance, atol=tolerance / 100)
@@ -76,7 +75,6 @@ def run_all(rank: int, store: str) -> dict[str, dict[str, tuple[str, str]]]:
 
 
 def main() -> None:
-    """Run, and print or write."""
     torch.set_num_threads(1)
     if sys.argv[1:2] == ["--rank-1"]:
         run_all(1, sys.argv[2])

@@ -102,7 +102,6 @@ class Target:
 
     @property
     def weights(self) -> list[Any]:
-        """The parameters of the layer: the weight first."""
         return list(self.layer.parameters())
 
 
@@ -119,22 +118,17 @@ class Hook:
 
 
 def on_layer(method: str, hook: Any, **flags: bool) -> Callable[[Target], Any]:
-    """Register a hook on the layer by one of its methods."""
     return lambda target: getattr(target.layer, method)(hook, **flags)
 
 
 def everywhere(function: str, hook: Any) -> Callable[[Target], Any]:
-    """Register a hook on all modules of the process."""
     return lambda target: getattr(nn.modules.module, function)(hook)
 
 
 HOOKS: Iterable[Hook] = (
     Hook("pre", "`register_forward_pre_hook`", on_layer("register_forward_pre_hook", before), "input"),
     Hook(
-        "pre_kwargs",
-        "… `with_kwargs`",
-        on_layer("register_forward_pre_hook", before_kwargs, with_kwargs=True),
-        "input",
+        "pre_kwargs", "… `with_kwargs`", on_layer("register_forward_pre_hook", before_kwargs, with_kwargs=True), "input"
     ),
     Hook("forward", "`register_forward_hook`", on_layer("register_forward_hook", after), "output"),
     Hook("always", "… `always_call`", on_layer("register_forward_hook", after, always_call=True), "output"),

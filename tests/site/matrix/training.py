@@ -14,13 +14,10 @@ from tests.site.matrix.trial import Net, Trial, situation
 
 @situation("plain", "plain training")
 def plain(trial: Trial) -> None:
-    trial.compare()
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 def without(mode: Callable[[], Any], trial: Trial) -> None:
-    trial.compare()
     trial.put()
     with mode(), trial.hook.around():
         trial.net(trial.x)
@@ -38,14 +35,12 @@ def inference(trial: Trial) -> None:
 
 @situation("frozen", "it and all before it frozen")
 def frozen(trial: Trial) -> None:
-    trial.compare()
     trial.net.first.requires_grad_(False)
     trial.net.layer.requires_grad_(False)
-    trial.put()
-    trial.go()
+    trial.train()
 
 
-@situation("first", "the first layer")
+@situation("first", "the first layer", compare=False)
 def first(trial: Trial) -> None:
     trial.net.layer.watched = False
     trial.net.first.watched = True
@@ -55,7 +50,6 @@ def first(trial: Trial) -> None:
 
 @situation("grad", "`autograd.grad` for its weight")
 def autograd_grad(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     with trial.hook.around():
         loss = trial.net(trial.x)
@@ -64,7 +58,6 @@ def autograd_grad(trial: Trial) -> None:
 
 @situation("accumulate", "the second of two `backward()`")
 def accumulate(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     trial.go(step=False)
     trial.forget()
@@ -73,26 +66,21 @@ def accumulate(trial: Trial) -> None:
 
 @situation("method", "`layer.forward(x)`")
 def method(trial: Trial) -> None:
-    trial.compare()
     trial.net.call = lambda layer, h: layer.forward(h)
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 @situation("keyword", "`layer(input=x)`")
 def keyword(trial: Trial) -> None:
-    trial.compare()
     trial.net.call = lambda layer, h: layer(input=h)
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 @situation("twice", "used twice in one pass")
 def twice(trial: Trial) -> None:
     trial.compare(calls=2)
     trial.net.call = lambda layer, h: layer(torch.sin(layer(h)))
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 class InDict(nn.Linear):
@@ -103,32 +91,24 @@ class InDict(nn.Linear):
 @situation("dict", "its output is a dict")
 def in_dict(trial: Trial) -> None:
     trial.use(Net(InDict(4, 4), lambda layer, h: layer(h)["y"]))
-    trial.compare()
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 @situation("lstm", "an LSTM, loss on `h_n`")
 def lstm(trial: Trial) -> None:
     trial.use(Net(nn.LSTM(4, 4), lambda layer, h: layer(h)[1][0]))
-    trial.compare()
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 @situation("inplace", "output changed in place")
 def inplace(trial: Trial) -> None:
-    trial.compare()
     trial.net.then = torch.sigmoid_
-    trial.put()
-    trial.go()
+    trial.train()
 
 
 def checkpointed(trial: Trial, reentrant: bool) -> None:
-    trial.compare()
     trial.x.requires_grad_()
-    trial.put()
-    trial.go(lambda x: checkpoint(trial.net, x, use_reentrant=reentrant))
+    trial.train(lambda x: checkpoint(trial.net, x, use_reentrant=reentrant))
 
 
 @situation("checkpoint", "`checkpoint`")

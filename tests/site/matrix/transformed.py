@@ -19,25 +19,21 @@ TOGETHER = ("ddp", "fsdp")
 
 @situation("compile", "`compile`, hook first")
 def compile_later(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     trial.go(torch.compile(trial.net, backend="aot_eager"))
 
 
 @situation("compiled", "hook after the first call")
 def compile_first(trial: Trial) -> None:
-    trial.compare()
     compiled = torch.compile(trial.net, backend="aot_eager")
     compiled(trial.x).backward()
     trial.net.zero_grad()
-    trial.put()
-    trial.go(compiled)
+    trial.train(compiled)
 
 
 @situation("trace", "`jit.trace`")
 def trace(trial: Trial) -> None:
     trial.use(Plain())
-    trial.compare()
     trial.put()
     traced = torch.jit.trace(trial.net, trial.x, check_trace=False)
     trial.forget()
@@ -47,7 +43,6 @@ def trace(trial: Trial) -> None:
 @situation("script", "`jit.script`")
 def script(trial: Trial) -> None:
     trial.use(Plain())
-    trial.compare()
     trial.put()
     trial.go(torch.jit.script(trial.net))
 
@@ -55,27 +50,25 @@ def script(trial: Trial) -> None:
 @situation("export", "`export`")
 def export(trial: Trial) -> None:
     trial.use(Plain())
-    trial.compare()
     trial.put()
     exported = torch.export.export(trial.net, (trial.x,)).module()
     trial.forget()
     trial.go(exported)
 
 
-@situation("func_grad", "`func.grad`")
+@situation("func_grad", "`func.grad`", compare=False)
 def func_grad(trial: Trial) -> None:
     trial.put()
     with trial.hook.around():
         torch.func.grad(trial.net)(trial.x)
 
 
-@situation("vmap", "`vmap`")
+@situation("vmap", "`vmap`", compare=False)
 def vmap(trial: Trial) -> None:
-    trial.put()
-    trial.go(lambda x: torch.vmap(trial.net)(x).sum())
+    trial.train(lambda x: torch.vmap(trial.net)(x).sum())
 
 
-@situation("jvp", "`func.jvp`")
+@situation("jvp", "`func.jvp`", compare=False)
 def jvp(trial: Trial) -> None:
     trial.put()
     with trial.hook.around():
@@ -84,7 +77,6 @@ def jvp(trial: Trial) -> None:
 
 @situation("functional", "`functional_call`")
 def functional(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     others = {name: value.detach().clone().requires_grad_() for name, value in trial.net.named_parameters()}
     trial.go(lambda x: functional_call(trial.net, others, (x,)))
@@ -92,7 +84,6 @@ def functional(trial: Trial) -> None:
 
 @situation("autocast", "`autocast`")
 def autocast(trial: Trial) -> None:
-    trial.compare()
     trial.tolerance = 0.05
     trial.put()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -101,7 +92,6 @@ def autocast(trial: Trial) -> None:
 
 @situation("scaler", "`GradScaler`")
 def scaler(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     with trial.hook.around():
@@ -112,7 +102,6 @@ def scaler(trial: Trial) -> None:
 
 @situation("deepcopy", "`deepcopy`, the copy")
 def deepcopied(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     trial.optimizer = copy.deepcopy(trial.optimizer)
     trial.go(copy.deepcopy(trial.net))
@@ -121,7 +110,6 @@ def deepcopied(trial: Trial) -> None:
 @situation("pickle", "`torch.save`, `load`")
 def pickled(trial: Trial) -> None:
     trial.use(Plain())
-    trial.compare()
     trial.put()
     torch.save((trial.net, trial.optimizer), file := io.BytesIO())
     file.seek(0)
@@ -131,7 +119,6 @@ def pickled(trial: Trial) -> None:
 
 @situation("assign", "`load_state_dict`, `assign`")
 def assigned(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     trial.net.load_state_dict({name: value.clone() for name, value in trial.net.state_dict().items()}, assign=True)
     trial.net.requires_grad_(True)
@@ -140,7 +127,6 @@ def assigned(trial: Trial) -> None:
 
 @situation("cast", "`to(float64)`")
 def cast(trial: Trial) -> None:
-    trial.compare()
     trial.put()
     trial.net.double()
     trial.x = trial.x.double()
@@ -159,12 +145,11 @@ def ddp(trial: Trial) -> None:
     trial.go(nn.parallel.DistributedDataParallel(trial.net))
 
 
-@situation("fsdp", "FSDP (`fully_shard`)")
+@situation("fsdp", "FSDP (`fully_shard`)", compare=False)
 def fsdp(trial: Trial) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     fully_shard(trial.net.layer, mesh=(mesh := init_device_mesh("cpu", (2,))))
     fully_shard(trial.net, mesh=mesh)
-    trial.put()
-    trial.go()
+    trial.train()

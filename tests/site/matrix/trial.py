@@ -27,7 +27,6 @@ class Net(nn.Module):
         self.call, self.then = call, torch.sigmoid
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The loss."""
         h = torch.tanh(self.first(x))
         y = self.layer(h) if self.call is None else self.call(self.layer, h)
         return self.last(self.then(y)).sum()
@@ -42,7 +41,6 @@ class Plain(nn.Module):
         self.layer.watched = True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The loss."""
         return self.last(torch.sigmoid(self.layer(torch.tanh(self.first(x))))).sum()
 
 
@@ -57,8 +55,8 @@ class Trial:
         self.handle: Any = None
 
     def use(self, net: Any) -> None:
-        """Another model."""
         self.net = net
+        self.compare()
 
     def compare(self, calls: int = 1) -> None:
         """Compute what the hook should see, without any hook."""
@@ -91,12 +89,25 @@ class Trial:
         if step:
             self.optimizer.step()
 
+    def train(self, run: Callable[..., Any] | None = None) -> None:
+        """Register the hook, and take a step."""
+        self.put()
+        self.go(run)
 
-def situation(key: str, title: str) -> Callable[[Callable[[Trial], None]], Callable[[Trial], None]]:
-    """Add a column."""
 
-    def add(run: Callable[[Trial], None]) -> Callable[[Trial], None]:
-        SITUATIONS[key] = (title, run)
+Situation = Callable[[Trial], None]
+
+
+def situation(key: str, title: str, *, compare: bool = True) -> Callable[[Situation], Situation]:
+    """Add a column. Unless `compare` is False, it counts what a hook sees, and not only that it is called."""
+
+    def add(run: Situation) -> Situation:
+        def compared(trial: Trial) -> None:
+            if compare:
+                trial.compare()
+            run(trial)
+
+        SITUATIONS[key] = (title, compared)
         return run
 
     return add

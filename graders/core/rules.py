@@ -81,7 +81,7 @@ RULES = (
 
 INPUTS = (
     "A check calls your function with tensors of any shape and layout, in `float32` and `float64`, as often as it "
-    "likes, even while another call of it is still running."
+    "likes, even while another call runs."
 )
 """What every exercise takes, before the three rules."""
 BRIEF = (

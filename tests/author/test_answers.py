@@ -32,7 +32,7 @@ def test_a_quote_stands_in_the_contract_or_in_what_each_lesson_says_of_all_exerc
     good = answers(
         "Return a list with one gradient",
         "Return copies without a graph.",
-        "even while another call of it is still running",
+        "even while another call runs",
     )
     assert list(unfounded_quotes(EXERCISE, good)) == []
     bad = answers("Return a tuple", "the `KeyboardInterrupt` of somebody who stops the run")  # only in rules.md

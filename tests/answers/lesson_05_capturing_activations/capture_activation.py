@@ -68,7 +68,7 @@ def capture_activation(model, name, x):
 WRONG = [
     Wrong(
         "one slot for all calls",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 kept = {}

@@ -78,7 +78,7 @@ def capture_calls(model, name, x):
     ),
     Wrong(
         "one list for all calls, copied in the end",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             CAPTURE_CALLS,

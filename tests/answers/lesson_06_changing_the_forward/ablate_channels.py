@@ -71,7 +71,7 @@ def ablate_channels(model, name, channels, x):
 WRONG = [
     Wrong(
         "keeps the channels on the function",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 def ablate_channels(model, name, channels, x):

@@ -104,7 +104,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     ),
     Wrong(
         "keeps the gradient on the function",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             TAUGHT,

@@ -102,7 +102,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, copied in the end",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source="""
 means = {}

@@ -94,7 +94,7 @@ def backward_times(model, x, clock):
 WRONG += [
     Wrong(
         "keeps the times of the latest call",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             TIMED,

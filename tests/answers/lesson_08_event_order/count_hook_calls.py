@@ -113,7 +113,7 @@ WRONG = [
 WRONG += [
     Wrong(
         "keeps the counts of the latest call",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             COUNTED,

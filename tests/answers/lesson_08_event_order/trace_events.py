@@ -165,7 +165,7 @@ WRONG = [
 WRONG += [
     Wrong(
         "keeps the events on the function",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             TRACED,

@@ -153,7 +153,7 @@ def channel_stats(model, layer, batches):
 WRONG = [
     Wrong(
         "one store for all calls",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_counts_for_itself",
         source=changed(
             RIGHT[1],

@@ -88,7 +88,7 @@ def conv_maps(model, x):
 WRONG = [
     Wrong(
         "one dict for all calls",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             RIGHT[0],

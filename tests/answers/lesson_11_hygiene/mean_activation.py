@@ -94,7 +94,7 @@ def mean_activation(model, name, x):
 WRONG = [
     Wrong(
         "one list for all calls",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_a_call_inside_a_call_changes_nothing",
         source=changed(MEAN, "    means = []\n", "    means.clear()\n")
         .replace("def mean_activation", "means = []\n\ndef mean_activation")

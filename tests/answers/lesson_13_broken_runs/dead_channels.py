@@ -136,7 +136,7 @@ WRONG = [
     ),
     Wrong(
         "one dict for all calls, emptied at the beginning",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="raised",
         source=changed(
             RIGHT[0],

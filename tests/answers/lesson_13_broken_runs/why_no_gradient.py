@@ -125,7 +125,7 @@ def why_no_gradient(model, loss_fn, x):
 WRONG = [
     Wrong(
         "one list of calls for all",
-        violates="even while another call of it is still running",
+        violates="even while another call runs",
         check="test_each_call_begins_anew",
         source=changed(
             BACKWARD,

@@ -12,11 +12,23 @@ import typer
 from typer.core import TyperGroup
 
 from graders.author import command as author
+from graders.core import course
 from graders.core.errors import ERROR_LIMIT, EXIT_CODES_HELP, ExitCode, FileTrouble, HookworkError
 from graders.core.text import clean_text
 from graders.core.ways import WAYS
 from graders.instructor import command as instructor
-from graders.learner import completion, explain
+from graders.learner import explain
+
+
+def complete_keys(incomplete: str) -> list[str]:
+    """The keys of exercises that start with `incomplete`, for the shell's Tab key."""
+    every = (key for lesson in course.lesson_stems() for key in course.exercise_keys(lesson))
+    return [key for key in every if key.startswith(incomplete)]
+
+
+def complete_lessons(incomplete: str) -> list[str]:
+    """The lessons that start with `incomplete`, and then the keys that do."""
+    return [lesson for lesson in course.lesson_stems() if lesson.startswith(incomplete)] + complete_keys(incomplete)
 
 
 @contextmanager
@@ -73,7 +85,7 @@ Folder = Annotated[
 ]
 Key = Annotated[
     str,
-    typer.Argument(help="The key of an exercise, for example 01-chain-grads.", autocompletion=completion.complete_keys),
+    typer.Argument(help="The key of an exercise, for example 01-chain-grads.", autocompletion=complete_keys),
 ]
 
 
@@ -125,7 +137,7 @@ def check(
         typer.Argument(
             metavar="LESSON|FILE",
             help="A lesson (3, or its name), a key, a notebook or a folder; default: every lesson you have started.",
-            autocompletion=completion.complete_lessons,
+            autocompletion=complete_lessons,
         ),
     ] = None,
     folder: Folder = None,
@@ -259,7 +271,7 @@ def export(
         typer.Argument(
             metavar="LESSON|FILE",
             help="A lesson, a notebook or a folder; default: every lesson you have started.",
-            autocompletion=completion.complete_lessons,
+            autocompletion=complete_lessons,
         ),
     ] = None,
     folder: Folder = None,

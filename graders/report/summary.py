@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median_low
 
 from rich import box
@@ -39,11 +39,11 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     lessons = sorted({submission.lesson for submission in batch.submissions})
     students = sorted({submission.student for submission in batch.submissions}, key=name_sort_key)
     if len(lessons) <= FEW_LESSONS:
-        table, marked = _student_table(batch, students, lessons, _marks_and_points), True
+        table, marked = _student_table(batch, students, lessons, marks=True), True
     elif len(students) == 1:
         table, marked = _lesson_table(batch, students[0], lessons), True
     else:
-        table, marked = _student_table(batch, students, lessons, _points_or_status), False
+        table, marked = _student_table(batch, students, lessons, marks=False), False
     used = {exercise.status for submission in batch.submissions for exercise in submission.exercises} if marked else ()
     legend = "   ".join(f"{STATUS_STYLES[status].sign} {status.value}" for status in Status if status in used)
     return Group(
@@ -64,12 +64,7 @@ def _one_reason(batch: Batch) -> str:
     return reasons.pop() if whole and len(reasons) == 1 else ""
 
 
-def _student_table(
-    batch: Batch,
-    students: Sequence[str],
-    lessons: Sequence[str],
-    cell: Callable[[SubmissionResult | None], RenderableType],
-) -> Table:
+def _student_table(batch: Batch, students: Sequence[str], lessons: Sequence[str], *, marks: bool) -> Table:
     """A table with a row for each student. If there are many lessons, their columns are named by number."""
     table = Table(title="Points by student and lesson", title_justify="left")
     if len(lessons) > FEW_LESSONS:  # a frame would take space that the names need
@@ -80,9 +75,8 @@ def _student_table(
     table.add_column("points", justify="right")
     for student in students:
         found = {submission.lesson: submission for submission in batch.submissions if submission.student == student}
-        table.add_row(
-            shorten_text(student, 40), *(cell(found.get(lesson)) for lesson in lessons), _sum_of_points(found.values())
-        )
+        cells = (_points_or_status(found.get(lesson), marks=marks) for lesson in lessons)
+        table.add_row(shorten_text(student, 40), *cells, _sum_of_points(found.values()))
     return table
 
 
@@ -110,18 +104,15 @@ def _verdict_marks(submission: SubmissionResult, after: str = "") -> RenderableT
     return plain_line(*((style.sign, style.style) for style in styles), after)
 
 
-def _marks_and_points(submission: SubmissionResult | None) -> RenderableType:
-    """The marks and points of a submission, or its status; empty if there is none."""
-    if submission is None or submission.status is not SubmissionStatus.GRADED:
-        return _points_or_status(submission)
-    return _verdict_marks(submission, f"  {format_points(submission.score)}")
-
-
-def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
-    """The points of a submission, or its status; empty if there is none."""
-    if submission is None or submission.decided or submission.status is SubmissionStatus.GRADED:
-        return "" if submission is None else format_points(submission.score)
-    return _verdict_marks(submission)
+def _points_or_status(submission: SubmissionResult | None, *, marks: bool = False) -> RenderableType:
+    """The points of a submission, after its `marks` if asked for, or its status; empty if there is none."""
+    if submission is None:
+        return ""
+    points = format_points(submission.score)
+    if submission.decided and submission.status is not SubmissionStatus.GRADED:
+        return points
+    graded_alone = submission.status is SubmissionStatus.GRADED and not marks
+    return points if graded_alone else _verdict_marks(submission, f"  {points}")
 
 
 def _mistake_lines(batch: Batch) -> Iterator[str]:

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from graders.cli import app
+from graders.cli import app, complete_keys, complete_lessons
 from graders.core import course
 from graders.core.rules import RULES
-from graders.learner import completion
 from tests.learner.answers import FIRST, answer, cell_of
 
 
@@ -167,8 +166,8 @@ def test_help_has_examples_and_exit_codes_for_every_command() -> None:
 
 
 def test_keys_and_lessons_are_completed() -> None:
-    assert completion.complete_keys("01-b") == ["01-branch-grads"]
-    assert completion.complete_lessons("01") == [
+    assert complete_keys("01-b") == ["01-branch-grads"]
+    assert complete_lessons("01") == [
         "01_where_gradients_live",
         *course.exercise_keys("01_where_gradients_live"),
     ]

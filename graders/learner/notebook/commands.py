@@ -35,7 +35,7 @@ def without_tracebacks(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except HookworkError as error:
-            render.display_panel(render.note_panel(error.message_line()))
+            render.show_note(error.message_line())
 
     return run
 
@@ -62,7 +62,7 @@ def check(key: str, *, more: bool = False) -> None:
     after = render.next_steps(exercise, result, len(outcomes), build_standing(course.every_exercise(), notes))
     after += [LATER] if is_early else []
     render.display_panel(render.result_panel(exercise, result, outcomes[-1], after, more=more))
-    _show_trouble(notes)
+    render.show_note(notes.trouble)
 
 
 def with_invalid_cell(exercise: Exercise, result: ExerciseResult, inputs: Any) -> ExerciseResult:
@@ -93,7 +93,7 @@ def hint(key: str) -> None:
     with record.edit_record() as notes:
         given = notes.next_hint(key)
     render.display_panel(render.hint_panel(exercise, given))
-    _show_trouble(notes)
+    render.show_note(notes.trouble)
 
 
 @without_tracebacks
@@ -105,7 +105,7 @@ def solution(key: str) -> None:
     render.display_panel(
         render.solution_panel(exercise, course.worked_answer(exercise)) if opened else render.not_yet_panel(exercise)
     )
-    _show_trouble(notes)
+    render.show_note(notes.trouble)
 
 
 @without_tracebacks
@@ -122,14 +122,14 @@ def replay(key: str, *, stop: bool = False) -> None:
         )
         return
     if stop:
-        render.display_panel(render.note_panel(render.HOW_TO_GO_ON))
+        render.show_note(render.HOW_TO_GO_ON)
     try:
         found = replay_program(_refused[key][-1], key, names, stop=stop)
     except SyntaxError:  # it was too long to be kept whole
         render.display_panel(render.nothing_to_replay_panel(exercise, defined=True, checked=True))
         return
     except NoInput:
-        render.display_panel(render.note_panel(f'Nothing can be typed here. Use `replay("{key}")` without `stop`.'))
+        render.show_note(f'Nothing can be typed here. Use `replay("{key}")` without `stop`.')
         return
     if not found.stopped:
         render.display_panel(render.replayed_panel(exercise, found))
@@ -144,7 +144,7 @@ def progress(way: str | None = None) -> None:
     notes = record.choose_way(way)
     titles = {lesson: course.lesson_title(lesson) for lesson in course.lesson_stems()}
     render.display_panel(render.progress_panel(build_standing(course.every_exercise(), notes), titles))
-    _show_trouble(notes)
+    render.show_note(notes.trouble)
 
 
 def toolbox() -> None:
@@ -156,18 +156,13 @@ def toolbox() -> None:
         said = fill_toolbox(record.HERE, notes).lines()
     except HookworkError as error:
         said = [error.message_line()]
-    render.display_panel(render.note_panel("Your toolbox", said))
-    _show_trouble(notes)
+    render.show_note("Your toolbox", said)
+    render.show_note(notes.trouble)
 
 
 def rules() -> None:
     """Show the rules that apply to every exercise."""
     render.display_panel(render.rules_panel(RULES, INTRODUCTION))
-
-
-def _show_trouble(notes: record.Record) -> None:
-    if notes.trouble:
-        render.display_panel(render.note_panel(notes.trouble))
 
 
 def _learners_names() -> dict[str, Any]:

@@ -42,16 +42,14 @@ def guess(key: Any = "", /, *unnamed: Any, **values: Any) -> None:
     made = {name: value for name, value in values.items() if not _is_left_open(value)}
     if not isinstance(key, str) or not key or not all(map(_is_left_open, unnamed)):
         example = key if isinstance(key, str) and key else "01-four-gradients"
-        render.display_panel(render.note_panel(f'Give each guess by name, after the key: `guess("{example}", w=5)`.'))
+        render.show_note(f'Give each guess by name, after the key: `guess("{example}", w=5)`.')
         return
     _guesses[key] = made
     if not made:
         return
     known = course.all_prediction_keys()
     if key not in known and (near := difflib.get_close_matches(key, known, 1, 0.75)):
-        render.display_panel(
-            render.note_panel(f'There is no prediction "{clean_text(key)}". Did you mean "{near[0]}"?')
-        )
+        render.show_note(f'There is no prediction "{clean_text(key)}". Did you mean "{near[0]}"?')
         return
     said = "; ".join(f"{name} = {describe_briefly(value)}" for name, value in made.items())
     print(clean_text(f"Noted: {said}. Now run the next cell."))
@@ -72,8 +70,7 @@ def _show_comparison(key: str, made: Mapping[str, Any], values: Mapping[str, Any
         guessed = any(row.right is not None for row in rows)
         first = notes.keep_prediction(key, right) if guessed else right
     render.display_panel(comparison_panel(rows, _other_names(list(made), list(values)), counted=first == right))
-    if notes.trouble:
-        render.display_panel(render.note_panel(notes.trouble))
+    render.show_note(notes.trouble)
 
 
 def _is_left_open(value: Any) -> bool:

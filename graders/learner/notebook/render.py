@@ -226,6 +226,12 @@ def note_panel(text: str, more: Sequence[str] = ()) -> Panel:
     return Panel("\n".join([text, *more]), html.card(html.INFO, "", text, "", "".join(map(html.paragraph, more))))
 
 
+def show_note(text: str, more: Sequence[str] = ()) -> None:
+    """Display `note_panel(text, more)`; nothing if there is no text."""
+    if text:
+        display_panel(note_panel(text, more))
+
+
 def rules_panel(every: Sequence[Rule], introduction: str) -> Panel:
     """The rules of all exercises, after an introduction."""
     title = "The rules of all exercises"

@@ -120,11 +120,7 @@ FORMATS = (
     ),
     Format(
         "Blackboard",
-        files=(
-            re.compile(
-                r"[^_]+_(?P<student>.+?)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)_(?P<file>.+)",
-            ),
-        ),
+        files=(re.compile(r"[^_]+_(?P<student>.+?)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)_(?P<file>.+)"),),
         sidecars=re.compile(r".+_attempt_\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\.txt"),
     ),
     Format(

@@ -14,13 +14,7 @@ from pathlib import Path
 import pytest
 
 from graders.core.text import clean_text
-from graders.submissions.archives import (
-    CLASS_LIMITS,
-    MAX_BYTES,
-    MAX_WANTED,
-    ArchiveLimits,
-    unpack_archive,
-)
+from graders.submissions.archives import CLASS_LIMITS, MAX_BYTES, MAX_WANTED, ArchiveLimits, unpack_archive
 from graders.submissions.finding import find_submissions
 from graders.submissions.members import BadArchive
 from tests.submissions.packing import FIRST, GOOD, LESSONS, SECOND, found, hand_in, patched, tarred, why_none, zipped

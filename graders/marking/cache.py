@@ -39,18 +39,7 @@ class Unkept(HookworkError):
 
 def digest_of_probes(probes: Sequence[Probe]) -> str:
     """The SHA-256 of the questions of a lesson, in hexadecimal."""
-    asked = [
-        [
-            probe.key,
-            probe.name,
-            probe.case,
-            probe.source,
-            probe.tree,
-            hashlib.sha256(probe.body).hexdigest(),
-            probe.seed,
-        ]
-        for probe in probes
-    ]
+    asked = [vars(probe) | {"body": hashlib.sha256(probe.body).hexdigest()} for probe in probes]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 

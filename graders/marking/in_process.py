@@ -17,11 +17,7 @@ from graders.wire.data import DataError, arrays_to_tensors, decode, encode
 
 
 def check_namespace(
-    exercise: Exercise,
-    namespace: Mapping[str, Any],
-    seed: int | None = None,
-    *,
-    draws: list[Inputs] | None = None,
+    exercise: Exercise, namespace: Mapping[str, Any], seed: int | None = None, *, draws: list[Inputs] | None = None
 ) -> ExerciseResult:
     """The result of an exercise for the definitions in `namespace`, run in this process.
 

@@ -71,7 +71,8 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[CapturedOutput]:
         if quiet:
             stack.callback(_restore_streams, sys.stdout, sys.stderr)
             sys.stdout = sys.stderr = printed
-        stack.enter_context(_warnings_ignored())
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
         stack.enter_context(_new_figures_closed())
         stack.enter_context(_no_function_modes())
         stack.enter_context(torch.inference_mode(False))
@@ -88,14 +89,6 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[CapturedOutput]:
 
 def _restore_streams(out: Any, err: Any) -> None:
     sys.stdout, sys.stderr = out, err
-
-
-@contextlib.contextmanager
-def _warnings_ignored() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.resetwarnings()
-        warnings.simplefilter("ignore")
-        yield
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ MAX_METADATA = 10 * intake.MAX_BYTES
 """The most bytes of that file, which also holds what autograders have printed."""
 _UNKNOWN = ".content"
 """The suffix of files that were unpacked because their content has to decide what they are."""
-WANTED_SUFFIXES = (*NOTEBOOK_SUFFIXES, *ARCHIVE_SUFFIXES)
+_WANTED_SUFFIXES = (*NOTEBOOK_SUFFIXES, *ARCHIVE_SUFFIXES)
 
 MAX_BYTES = 50 << 20
 MAX_WANTED = 200
@@ -70,9 +70,14 @@ class Unpacked:
     notebook: bool = False
 
 
+def wanted_suffix(name: str) -> str:
+    """The suffix of a notebook or an archive that a name has; empty for any other name."""
+    return next((suffix for suffix in _WANTED_SUFFIXES if name.lower().endswith(suffix)), "")
+
+
 def is_wanted(name: str) -> bool:
     """Whether a file has the name of a notebook or an archive."""
-    return name.lower().endswith(WANTED_SUFFIXES)
+    return name.lower().endswith(_WANTED_SUFFIXES)
 
 
 def may_be_notebook(name: str) -> bool:
@@ -129,7 +134,7 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
         if size > limits.wanted_bytes:
             raise BadArchive(f"it holds more than {int(limits.wanted_bytes) >> 20} MB.")
         into.mkdir()
-        targets = {index: into / f"{index}{_wanted_suffix(member.path)}" for index, member in good.items()}
+        targets = {index: into / f"{index}{wanted_suffix(member.path)}" for index, member in good.items()}
         others = _others_to_look_into(members, limits, limits.wanted - len(good), limits.wanted_bytes - size)
         targets |= {index: into / f"{index}{_UNKNOWN}" for index in others}
         damaged = {index: why for index, why in packed.write(targets).items() if index in wanted}
@@ -191,13 +196,9 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")] or [path]
 
 
-def _wanted_suffix(path: str) -> str:
-    return next(suffix for suffix in WANTED_SUFFIXES if path.lower().endswith(suffix))
-
-
 def _member_problem(member: Member) -> str:
     """Why a notebook or an archive in an archive is not unpacked; empty if it can be."""
-    most = intake.MAX_BYTES if _wanted_suffix(member.path) in NOTEBOOK_SUFFIXES else MAX_BYTES
+    most = intake.MAX_BYTES if wanted_suffix(member.path) in NOTEBOOK_SUFFIXES else MAX_BYTES
     flaw = member.flaw or leads_elsewhere(member.path)
     if flaw:
         return f"The file was not unpacked, because {flaw}. Hand in the notebook itself."

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from graders.core.text import shorten_text
-from graders.submissions.archives import WANTED_SUFFIXES, is_wanted
+from graders.submissions.archives import is_wanted, wanted_suffix
 from graders.submissions.folder_names import (
     ATTEMPT_FOLDER,
     HANDED_IN,
@@ -72,7 +72,7 @@ def _layout_by_paths(tree: Tree, names: NamePattern) -> Layout:
 def _file_name(named: NameParts, entry: Entry) -> str:
     """The name that the owner gave a file, with its suffix even if the pattern left that out."""
     given = named.file.rpartition("/")[2] or entry.name
-    suffix = next((suffix for suffix in WANTED_SUFFIXES if entry.name.lower().endswith(suffix)), "")
+    suffix = wanted_suffix(entry.name)
     return given if not suffix or given.lower().endswith(suffix) else given + suffix
 
 

@@ -270,9 +270,7 @@ class _Submissions:
                 by_lesson[file.lesson].append(file)
             else:
                 self._add_account(file, owner, "It belongs to no known lesson. Name it after its lesson.", is_open=True)
-        found: dict[str, Submission] = {}
-        for lesson, several in by_lesson.items():
-            found[lesson] = self._choose_submission(owner, lesson, several, due)
+        found = {lesson: self._choose_submission(owner, lesson, several, due) for lesson, several in by_lesson.items()}
         for file in sorted(problems, key=lambda file: not _is_attempt(file)):
             why = file.entry.problem or why_no_notebook(file.entry)
             # A file of another kind is an answer only if it is named after a lesson, or nothing else was handed in.

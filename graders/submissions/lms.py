@@ -120,11 +120,7 @@ FORMATS = (
     ),
     Format(
         "Blackboard",
-        files=(
-            re.compile(
-                r"[^_]+_(?P<student>.+?)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)_(?P<file>.+)",
-            ),
-        ),
+        files=(re.compile(r"[^_]+_(?P<student>.+?)_attempt_(?P<time>\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)_(?P<file>.+)"),),
         sidecars=re.compile(r".+_attempt_\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\.txt"),
     ),
     Format(
@@ -187,12 +183,11 @@ def parse_name_pattern(text: str) -> NamePattern:
         )
     if not {"student", "id"} & set(fields):
         raise BadNames(f"{shorten_text(text, 60)!r} does not say where a student's name is. {PATTERN_HELP}.")
-    if len(set(fields) - {"any"}) < len([field for field in fields if field != "any"]) or {"file", "lesson"} <= {
-        *fields
-    }:
+    named = ["file" if field == "lesson" else field for field in fields if field != "any"]
+    if len(set(named)) < len(named):
         raise BadNames(f"{shorten_text(text, 60)!r} names a field twice. {PATTERN_HELP}.")
     made = "".join(re.escape(part) if place % 2 == 0 else _FIELDS[part] for place, part in enumerate(parts))
-    of_files = bool({"file", "lesson"} & set(fields))
+    of_files = "file" in named
     if of_files and not plain.endswith(("{file}", "{lesson}")):
         made = made.replace("(?P<file>.+)", "(?P<file>.+?)") + r"(?:\.\w+)+"  # the suffix belongs to no field
     compiled = (re.compile(made),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -220,9 +221,7 @@ def _assignment_maxima(table: Table, columns: Columns) -> dict[str, float]:
 
 def with_distinct_names(people: Sequence[Person]) -> list[Person]:
     """The people, with an id added to a name that several share, and asterisks if that is not enough."""
-    count: dict[str, int] = {}
-    for person in people:
-        count[person.name] = count.get(person.name, 0) + 1
+    count = Counter(person.name for person in people)
     found: list[Person] = []
     names: set[str] = set()
     for person in people:

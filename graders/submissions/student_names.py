@@ -6,6 +6,7 @@ at either end or after another space becomes ␣, and a character without a glyp
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from collections.abc import Iterable
 from graders.core.text import clean_text
 
 VISIBLE_BLANK = "\N{OPEN BOX}"
+_UNSEEN = re.compile(rf"^ +|[ {VISIBLE_BLANK}]+$|(?<= ) ")
+"""Spaces at either end, and all but the first of several in between."""
 MAX_NAME_LENGTH = 60
 """Characters of a name that are shown; enough for nearly everybody."""
 
@@ -30,20 +33,10 @@ _SORTED_LIKE = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ"
 
 def visible_name(name: str) -> str:
     """A name in which every character can be seen, cut to `MAX_NAME_LENGTH`. Most names stay as they are."""
-    letters = [
+    text = "".join(
         " " if unicodedata.category(character) == "Zs" else character for character in clean_text(name, MAX_NAME_LENGTH)
-    ]
-    shown = [
-        VISIBLE_BLANK
-        if character == " " and (index in (0, len(letters) - 1) or letters[index - 1] == " ")
-        else character
-        for index, character in enumerate(letters)
-    ]
-    for index in range(len(shown) - 1, 0, -1):  # the first of several spaces at the end is still an ordinary one
-        if shown[index] != VISIBLE_BLANK:
-            break
-        shown[index - 1] = VISIBLE_BLANK if shown[index - 1] == " " else shown[index - 1]
-    return "".join(shown)
+    )
+    return _UNSEEN.sub(lambda blanks: VISIBLE_BLANK * len(blanks[0]), text)
 
 
 def is_plain_name(name: str) -> bool:

@@ -121,31 +121,14 @@ def first_and_last(raw: bytes) -> bytes:
     return raw[:32] + transcript_to_bytes([label, last])[32:]
 
 
-def without_a_key(raw: bytes) -> bytes:
-    frames = transcript_from_bytes(raw)
-    for frame in frames:
-        frame.head.pop("key", None)
-    return raw[:32] + transcript_to_bytes(frames)[32:]
-
-
 def with_another_bit(raw: bytes) -> bytes:
     return raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:]
 
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        lambda raw: b"",
-        lambda raw: b"garbage",
-        lambda raw: raw[:-3],
-        lambda raw: raw[:32],
-        lambda raw: raw[32:],
-        lambda raw: raw + b"\0",
-        first_and_last,
-        without_a_key,
-        with_another_bit,
-    ],
-    ids=["empty", "garbage", "cut", "digest alone", "no digest", "longer", "first and last", "no key", "a bit"],
+    [lambda raw: b"", lambda raw: raw[:-3], lambda raw: raw + b"\0", first_and_last, with_another_bit],
+    ids=["empty", "cut", "longer", "first and last", "a bit"],
 )
 def test_a_damaged_file_is_run_again(out: Out, damage: Callable[[bytes], bytes]) -> None:
     first, _ = out.mark(ada=CELLS[:2])

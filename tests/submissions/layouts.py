@@ -92,10 +92,7 @@ SURE = {
         "untouched, but another is not",
     ),
     "blackboard, logins with underscores": Case(
-        (
-            f"Lesson 1_ada_l_attempt_2026-11-24-18-03-21_{FIRST}",
-            f"Lesson 1_ben_l_attempt_2026-11-24-19-03-21_{FIRST}",
-        ),
+        (f"Lesson 1_ada_l_attempt_2026-11-24-18-03-21_{FIRST}", f"Lesson 1_ben_l_attempt_2026-11-24-19-03-21_{FIRST}"),
         ("ada_l", "ben_l"),
     ),
     "what a browser called a text": Case((f"ada/{FIRST}.txt", f"ben/{FIRST}.json"), ("ada", "ben")),

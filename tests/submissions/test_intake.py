@@ -42,8 +42,27 @@ def test_the_text_of_the_code_cells_comes_in(file: Path) -> None:
     assert cells_of(file, content) == ("x = 1", "y = 2\nz = 'ü'")
 
 
-def test_a_cell_may_be_a_list_of_lines(file: Path) -> None:
-    assert cells_of(file, notebooks.content(["a = 1\n", "b = 2"], "c")) == ("a = 1\nb = 2", "c")
+SHEETS = [
+    {"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"]}, {"cell_type": "markdown", "source": "m"}]},
+    {"cells": [{"cell_type": "code", "input": "z"}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "cells"),
+    [
+        (notebooks.content(["a = 1\n", "b = 2"], "c"), ("a = 1\nb = 2", "c")),
+        ({"nbformat": 3, "worksheets": SHEETS}, ("x = 1\ny = 2", "z")),
+        (b"\xef\xbb\xbf" + notebooks.text("x = 1").encode(), ("x = 1",)),
+        ('{"nbformat": 4, "cells": [{"cell_type": "code", "source": "a = \'\\udc80\'"}]}', ("a = '\ufffd'",)),
+        (notebooks.content("<<<<<<< HEAD\nx"), ("<<<<<<< HEAD\nx",)),  # no conflict of git's
+    ],
+    ids=["lists of lines", "format 3", "a byte order mark", "a lone surrogate", "a line like git's"],
+)
+def test_cells_are_read_in_every_form(
+    file: Path, content: dict[str, Any] | str | bytes, cells: tuple[str, ...]
+) -> None:
+    assert cells_of(file, content) == cells
 
 
 def test_outputs_ids_and_the_kernelspec_do_not_matter(file: Path) -> None:
@@ -53,29 +72,11 @@ def test_outputs_ids_and_the_kernelspec_do_not_matter(file: Path) -> None:
     assert cells_of(file, content) == ("x = 1",)
 
 
-def test_format_3_is_read(file: Path) -> None:
-    sheet = {"cells": [{"cell_type": "code", "input": ["x = 1\n", "y = 2"]}, {"cell_type": "markdown", "source": "m"}]}
-    assert cells_of(file, {"nbformat": 3, "worksheets": [sheet, {"cells": [{"cell_type": "code", "input": "z"}]}]}) == (
-        "x = 1\ny = 2",
-        "z",
-    )
-
-
-def test_a_byte_order_mark_of_utf_8_is_fine(file: Path) -> None:
-    assert cells_of(file, b"\xef\xbb\xbf" + notebooks.text("x = 1").encode()) == ("x = 1",)
-
-
 def test_cells_of_odd_form_are_empty_or_left_out(file: Path) -> None:
     content = notebooks.content("x = 1")
     odd = [{"cell_type": "code", "source": source} for source in (5, None, ["a", 1, "b"], {"a": 1})]
     content["cells"] += [*odd, {"source": "no type"}, "text", None, ["x"]]
     assert cells_of(file, content) == ("x = 1", "", "", "ab", "")
-
-
-def test_a_lone_surrogate_in_a_cell_is_replaced(file: Path) -> None:
-    assert cells_of(file, '{"nbformat": 4, "cells": [{"cell_type": "code", "source": "a = \'\\udc80\'"}]}') == (
-        "a = '\ufffd'",
-    )
 
 
 def test_the_lesson_in_the_metadata_and_the_hash_of_the_file_are_noted(file: Path) -> None:
@@ -172,10 +173,6 @@ def test_everything_else_is_unreadable_and_the_message_says_why(file: Path, cont
     with pytest.raises(Unreadable) as caught:
         cells_of(file, content)
     assert message in str(caught.value)
-
-
-def test_a_line_of_a_cell_is_no_conflict(file: Path) -> None:
-    assert cells_of(file, notebooks.text("<<<<<<< HEAD\nx")) == ("<<<<<<< HEAD\nx",)
 
 
 def test_whatever_is_read_fits_into_a_request(file: Path) -> None:

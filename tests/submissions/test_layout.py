@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graders.submissions.finding import FoundSubmissions, NoSubmissions, find_submissions
+from graders.submissions.finding import FoundSubmissions, find_submissions
 from graders.submissions.lms import BadNames, parse_name_pattern
 from tests import notebooks
 from tests.make_class import make_mixed_class
-from tests.submissions.layouts import DOUBTFUL, FIRST, LESSONS, SECOND, STUB, SURE, WORK, A, B, Case
+from tests.submissions.layouts import DOUBTFUL, FIRST, LESSONS, SECOND, STUB, SURE, WORK, A, Case
 from tests.submissions.packing import patched, zipped
 
 
@@ -125,32 +125,6 @@ def test_what_is_no_notebook_is_listed_with_what_was_handed_in(tmp_path: Path) -
         "eve": "01.pdf is a PDF",
     }
     assert found.open_accounts == []  # each is a submission, whose summary says why
-
-
-@pytest.mark.parametrize(
-    ("name", "cells", "lesson"),
-    [
-        ("homework.ipynb", ["def branch_grads(w, x):\n    return 1"], A),
-        ("homework.ipynb", ['check("02-grads-by-name")'], B),
-        ("homework.ipynb", ["x = 1"], None),
-        (
-            "homework.ipynb",
-            ["def branch_grads(): 1", 'check("02-grads-by-name")'],
-            None,
-        ),  # as much of one as of the other
-        ("week1.ipynb", ["import torch", "def chain_grads(): 1", "class branch_grads: 1"], A),
-    ],
-)
-def test_a_renamed_notebook_is_known_by_its_functions_and_checks(
-    name: str, cells: list[str], lesson: str | None, tmp_path: Path
-) -> None:
-    (tmp_path / "ada").mkdir()
-    (tmp_path / "ada" / name).write_text(notebooks.text(*cells))
-    if lesson is None:
-        with pytest.raises(NoSubmissions, match="belongs to no known lesson"):
-            find_submissions(tmp_path, LESSONS)
-    else:
-        assert [one.lesson for one in find_submissions(tmp_path, LESSONS).submissions] == [lesson]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,20 @@ def test_where_nothing_differs_nothing_is_doubted(
     assert lesson_of(tmp_path, *cells, metadata=metadata, name=name) == (FIRST, "")
 
 
+@pytest.mark.parametrize(
+    ("cells", "lesson"),
+    [
+        (('check("02-record-grad")',), SECOND),
+        (("import torch", "def chain_grads(): 1", "class branch_grads: 1"), FIRST),
+        ((OF_FIRST, 'check("02-record-grad")'), None),  # as much of one as of the other
+    ],
+)
+def test_a_renamed_notebook_is_known_by_its_functions_and_checks(
+    tmp_path: Path, cells: tuple[str, ...], lesson: str | None
+) -> None:
+    assert lesson_of(tmp_path, *cells, name="homework") == (lesson, "")
+
+
 def test_in_a_class_the_doubt_has_the_name_of_the_student(tmp_path: Path) -> None:
     for student, cell in (("ann", OF_FIRST), ("bob", OF_SECOND), ("cy", OF_FIRST)):
         (tmp_path / student).mkdir()

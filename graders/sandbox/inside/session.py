@@ -117,11 +117,7 @@ class Session:
         assert self.client is not None
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
-            return (
-                "timed-out",
-                f"the notebook took more than {self.limits.notebook_allowed:g} seconds",
-                True,
-            )
+            return "timed-out", f"the notebook took more than {self.limits.notebook_allowed:g} seconds", True
         # The trait `timeout` accepts only integers; nbclient itself computes with floats.
         self.client.timeout_func = lambda _: left  # type: ignore[assignment]
         cell = self.client.nb.cells[index]

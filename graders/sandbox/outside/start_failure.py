@@ -15,11 +15,7 @@ _REMEDIES = (
         "torch needs 1 GB of address space, and its builds with CUDA 4 GB: lift the limit of this shell with "
         "`ulimit -v unlimited`, or end other programs",
     ),
-    (
-        r"Too many open files",
-        "open files",
-        "a notebook's kernel needs about 60: allow more with `ulimit -n 1024`",
-    ),
+    (r"Too many open files", "open files", "a notebook's kernel needs about 60: allow more with `ulimit -n 1024`"),
     (
         r"can't start new thread|Resource temporarily unavailable",
         "processes",

@@ -38,8 +38,7 @@ RESOURCE = {
         "over-limit", "import torch\nkept = []\nwhile True:\n    kept.append(torch.ones(10_000_000))"
     ),
     "memory without end in a function": damage(
-        "over-limit",
-        "import torch\n" + in_function("kept = []\nwhile True:\n    kept.append(torch.ones(10_000_000))"),
+        "over-limit", "import torch\n" + in_function("kept = []\nwhile True:\n    kept.append(torch.ones(10_000_000))")
     ),
     "res_fork_bomb": in_cell("over-limit", "import os\nwhile True:\n    os.fork()"),
     "res_thread_bomb": in_cell(

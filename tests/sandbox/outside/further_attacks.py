@@ -101,9 +101,6 @@ BEYOND = {
         "import mmap\nkept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 50 << 20, flags=mmap.MAP_PRIVATE))\n    kept[-1].write(b'x' * (50 << 20))",
         SMALL,
     ),
-    "memory in /dev/shm": in_cell(
-        "over-limit", "kept = open('/dev/shm/x', 'wb', buffering=0)\nwhile True:\n    kept.write(b'x' * (1 << 20))", SMALL
-    ),
     "memory up to the limit": honest("kept = [b'x' * (50 << 20) for _ in range(18)]\ndel kept", SMALL),
     "memory of no process: memfd": leak("import os\nleaked = os.memfd_create('x') >= 0"),
     "memory of no process: System V and message queues": leak(
@@ -142,9 +139,6 @@ BEYOND = {
     ),
     "stops the process of the box": fatal("timed-out|passed", "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)", BRIEF),
     "signals the grader": leak("import os\nos.kill(GRADER, 0)\nleaked = True"),
-    "signals everybody": Case(
-        ("import os, signal\nos.kill(-1, signal.SIGCONT)", *RIGHT), FULL
-    ),
     "kills everybody": honest("import os\nos.kill(-1, 9)"),
     "spies on processes": leak(
         REFUSED.format(

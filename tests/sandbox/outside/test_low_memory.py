@@ -49,14 +49,9 @@ def test_the_box_that_holds_most_ends_and_no_other_meanwhile() -> None:
     assert [guard.must_end(box) for box in (small, middle)] == [False, True]  # if the machine is still short
 
 
-def test_as_long_as_there_is_memory_nobody_ends() -> None:
-    box = Held(LEAST_HELD * 100)
-    assert not a_guard(box, short=False).must_end(box)
-
-
-def test_a_box_that_holds_little_is_not_the_reason() -> None:
-    box = Held(LEAST_HELD - 1)
-    assert not a_guard(box).must_end(box)
+def test_no_box_ends_where_there_is_memory_or_it_holds_little() -> None:
+    for box, short in ((Held(LEAST_HELD * 100), False), (Held(LEAST_HELD - 1), True)):
+        assert not a_guard(box, short=short).must_end(box)
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,33 @@ sys.stdin.read()
 """
 
 
+Start = Callable[[str], "subprocess.Popen[bytes]"]
+
+
 @pytest.fixture
-def parent() -> Iterator[subprocess.Popen[bytes]]:
-    """A process with 100 MiB. Asked by a line, it adds 64 MiB, and three children with 32 MiB each of their own."""
-    with subprocess.Popen([sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+def start() -> Iterator[Start]:
+    """Starts a program that prints a line when it is ready, and then waits to be ended."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def run(code: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        processes.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        yield process
+        return process
+
+    yield run
+    for process in processes:
+        process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def parent(start: Start) -> subprocess.Popen[bytes]:
+    """A process with 100 MiB. Asked by a line, it adds 64 MiB, and three children with 32 MiB each of their own."""
+    return start(FAMILY)
 
 
 @pytest.mark.parametrize("forked", [False, True])
@@ -77,29 +96,6 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     assert not MemoryWatch(gone.pid, 0).is_exceeded()
-
-
-Start = Callable[[str], "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts a program that prints a line when it is ready, and then waits to be ended."""
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def run(code: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-        processes.append(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        return process
-
-    yield run
-    for process in processes:
-        process.kill()
-        process.communicate()
 
 
 WAIT = "\nimport os, sys\nos.write(1, b'ready\\n')\nsys.stdin.read()"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,10 +63,10 @@ def fake(folder: Path, **files: str) -> Path:
 
 
 def test_our_cgroup_is_found_where_it_is_mounted(tmp_path: Path) -> None:
-    def found(cgroup: str, mounts: str = MOUNTS) -> Path | None:
+    def found(cgroup: str, mounts: str = MOUNTS, controller: str = "") -> Path | None:
         (tmp_path / "cgroup").write_text(cgroup)
         (tmp_path / "mountinfo").write_text(mounts)
-        return own_cgroup(tmp_path)
+        return own_cgroup(tmp_path, controller)
 
     assert found("0::/user.slice/one.scope\n") == Path("/sys/fs/cgroup/user.slice/one.scope")
     assert found("4:memory:/x\n0::/\n") == Path("/sys/fs/cgroup")
@@ -78,20 +77,13 @@ def test_our_cgroup_is_found_where_it_is_mounted(tmp_path: Path) -> None:
     assert found("4:memory:/x\n") is None
     assert found("0::/\n", MOUNTS.splitlines()[0]) is None
     assert own_cgroup(tmp_path / "none") is None
-
-
-def test_our_cgroup_of_version_1_is_the_one_that_counts_memory(tmp_path: Path) -> None:
-    def found(cgroup: str, mounts: str) -> Path | None:
-        (tmp_path / "cgroup").write_text(cgroup)
-        (tmp_path / "mountinfo").write_text(mounts)
-        return own_cgroup(tmp_path, "memory")
-
+    # Of version 1, the one that counts memory.
     mounts = MOUNTS_1 + MOUNTS
-    assert found("9:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n", mounts) == Path("/sys/fs/cgroup/memory/a/b")
-    assert found("4:hugetlb,memory:/\n", mounts) == Path("/sys/fs/cgroup/memory")
-    assert found("9:cpu,cpuacct:/x\n0::/\n", mounts) is None
-    assert found("4:memory:/a\n", MOUNTS) is None
-    assert found("4:memory:/a\n", mounts.replace("0:32 /", "0:32 /docker/c1")) is None
+    assert found("9:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n", mounts, "memory") == Path("/sys/fs/cgroup/memory/a/b")
+    assert found("4:hugetlb,memory:/\n", mounts, "memory") == Path("/sys/fs/cgroup/memory")
+    assert found("9:cpu,cpuacct:/x\n0::/\n", mounts, "memory") is None
+    assert found("4:memory:/a\n", MOUNTS, "memory") is None
+    assert found("4:memory:/a\n", mounts.replace("0:32 /", "0:32 /docker/c1"), "memory") is None
 
 
 def test_what_a_box_holds_and_its_limit_are_its_bound(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
@@ -249,21 +241,3 @@ def test_the_kernel_counts_what_is_in_no_page_table(
     own_bound.close()
     assert is_exceeded or (what == "sockets" and usage > 60 * MIB)  # a send may fail instead
     assert usage <= 80 * MIB
-
-
-def test_a_cgroup_takes_processes_ends_them_and_is_removed(process: subprocess.Popen[bytes]) -> None:
-    """On the kernel's own files, also where these have no memory limits: what fails then puts everything back."""
-    own = own_cgroup(Path("/proc/self")) or Path("/proc/nowhere")
-    before = Path(f"/proc/{process.pid}/cgroup").read_text()
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="hookwork-box-", dir=own))
-    except OSError as error:
-        pytest.skip(f"no cgroup can be made here: {error}")
-    if (folder / "memory.max").exists():
-        MemoryCgroup(folder, folder.parent, process.pid, 256 * MIB).close()
-        assert process.wait(5) == -9
-    else:
-        with pytest.raises(OSError, match=r"memory\.oom\.group"):
-            MemoryCgroup(folder, folder.parent, process.pid, 256 * MIB)
-        assert Path(f"/proc/{process.pid}/cgroup").read_text() == before
-    assert not folder.exists()

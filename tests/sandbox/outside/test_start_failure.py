@@ -34,8 +34,7 @@ def test_the_kernels_own_error_names_the_limit_and_comes_with_a_remedy(error: st
 
 
 @pytest.mark.parametrize(
-    "error",
-    ["Error: hookwork: image not known", "docker: Error response from daemon: No such image: hookwork:latest."],
+    "error", ["Error: hookwork: image not known", "docker: Error response from daemon: No such image: hookwork:latest."]
 )
 def test_where_there_is_no_image_it_says_how_to_make_one(error: str) -> None:
     assert explain_start_failure(error) == (

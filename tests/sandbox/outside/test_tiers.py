@@ -46,10 +46,7 @@ def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_
     ]
     assert {"--env=HOME=/box/home", "--env=TMPDIR=/box/tmp", "--env=PYTHONPATH=/modules"} < set(options)
     assert (plan.tier, plan.box, plan.supervised) == ("C", BoxPlan("/box", Walls((), ())), True)
-    assert (image, inside) == (
-        "course",
-        ["python", "-S", "-m", "graders.sandbox.inside.start", "1"],
-    )
+    assert (image, inside) == ("course", ["python", "-S", "-m", "graders.sandbox.inside.start", "1"])
 
 
 FAKE = """\
@@ -141,10 +138,11 @@ def test_the_tiers_whose_cached_runs_will_do() -> None:
 
 
 @pytest.mark.parametrize("tier", ["A", "B"])
-def test_the_tiers_hold_here(tier: str, box_modules: Path) -> None:
-    if reason := tiers.missing_for_tier(tier):
+@pytest.mark.parametrize("forked", [False, True])
+def test_the_walls_hold_here(tier: str, forked: bool, box_modules: Path, warm: WarmProcess) -> None:
+    if reason := tiers.missing_for_tier(tier, warm=forked):
         pytest.skip(reason)
-    assert self_test(BoxRunner(box_modules, tier)) == ""
+    assert self_test(BoxRunner(box_modules, tier, warm=warm if forked else None)) == ""
 
 
 @pytest.mark.parametrize("tier", ["A", "B", "D"])

@@ -20,7 +20,6 @@ from graders.marking.questions import LessonQuestions
 from graders.sandbox.outside.boxes import prestarted_boxes
 from graders.sandbox.outside.memory import process_tree
 from graders.sandbox.outside.runner import BoxRunner
-from graders.sandbox.outside.tier_choice import self_test
 from graders.sandbox.outside.tiers import WARM_TIERS, missing_for_tier
 from graders.sandbox.outside.warm_process import WarmProcess
 from graders.verdict.judge_submission import Verdicts, judge_submission
@@ -36,11 +35,6 @@ def statuses(cells: list[str], box_modules: Path, warm: WarmProcess | None, tier
     run = read_transcript(BoxRunner(box_modules, tier, warm=warm).run(cells, []).frames)
     assert run.ended == "finished", run.message
     return [(cell.status, cell.message) for cell in run.cells]
-
-
-@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "D"])
-def test_the_walls_hold_around_a_forked_box(tier: str, box_modules: Path, warm: WarmProcess) -> None:
-    assert self_test(BoxRunner(box_modules, tier, warm=warm)) == ""
 
 
 @pytest.mark.slow

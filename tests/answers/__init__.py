@@ -40,23 +40,28 @@ def answers_of(lesson: str) -> Answers:
 def _wrong(module: ModuleType) -> dict[str, str]:
     """A wrong answer for each mistake: the first, where there are several."""
     found: dict[str, str] = {}
-    for wrong in module.WRONG:
+    for wrong in getattr(module, "WRONG", []):
         if wrong.mistake is not None:
             found.setdefault(wrong.mistake, wrong.source)
     return found
 
 
 def _programs(key: str) -> Iterator[tuple[str, str]]:
-    """The mistakes of an exercise with a scene, each with its last form as the text of a cell."""
+    """The mistakes whose programs stand in the file of an exercise, each with its last form as the text of a cell."""
     exercise = course.find_exercise(key)
     if isinstance(exercise, SceneExercise):
         text = exercise.file.read_text()
-        helpers = [ast.get_source_segment(text, node) for node in ast.parse(text).body if type(node) is ast.FunctionDef]
+        helpers = [ast.get_source_segment(text, node) for node in ast.parse(text).body if _is_helper(node)]
         for program in exercise.comparison.stage.programs[exercise.comparison.mistakes.start :]:
-            if program is not NOTHING_DONE:
+            if program is not NOTHING_DONE and inspect.getsourcefile(program.function) == str(exercise.file):
                 own = textwrap.dedent(inspect.getsource(program.function))
                 own = own.replace(program.function.__name__, exercise.name, 1)
-                yield program.id, "\n\n".join(["import torch", *map(str, helpers), own])
+                yield program.id, "\n\n".join([*map(str, helpers), own])
+
+
+def _is_helper(node: ast.stmt) -> bool:
+    """Whether a wrong program may need this statement of its grader's file: all but the exercise itself may be."""
+    return not (isinstance(node, ast.ClassDef) and node.decorator_list)
 
 
 def _module(lesson: str, key: str) -> ModuleType:

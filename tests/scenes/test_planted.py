@@ -43,8 +43,8 @@ LAYERS = {
     for name in re.findall(r"self\.(\w+) = ", file.read_text("utf-8"))
 }
 """The names of layers in models of stories."""
-LAYERS_MADE = re.compile(r"^ +(self\.\w+.*) = ", re.MULTILINE)
-"""A line of a planted model that makes some of its layers."""
+NAME_OF_A_LAYER = re.compile(r"\bself\.(\w+)|'(\w+)': ")
+"""Where a planted model calls or makes a layer of its own."""
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -70,7 +70,7 @@ def is_plain(value: Any) -> bool:
 def planted_names(draw: Inputs) -> set[str]:
     """The names of what a planted model consists of: it is there, and the answer gets it."""
     texts = [value for value in draw["case"].values() if type(value) is str]
-    return {name for text in texts for line in LAYERS_MADE.findall(text) for name in re.findall(r"self\.(\w+)", line)}
+    return {name for text in texts for names in NAME_OF_A_LAYER.findall(text) for name in names}
 
 
 def is_a_name(part: Any, layers: Set[str]) -> bool:

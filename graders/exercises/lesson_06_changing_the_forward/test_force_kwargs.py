@@ -34,7 +34,7 @@ def _is_true(value):
     scene=stories(
         promises={
             "the keywords reach the module": (*calls.CHANGED, forced_keywords.same_keywords),
-            "gradients flow to what the caller passes": (calls.gradients_flow, forced_keywords.gradients_of_keywords),
+            "gradients flow to what the caller passes": (*calls.FLOWS, forced_keywords.gradients_of_keywords),
             "everything arrives as it was passed and forward runs once": calls.arrives,
             "two hooks force the keywords of both": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,

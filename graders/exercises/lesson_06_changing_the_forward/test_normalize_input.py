@@ -25,8 +25,8 @@ from graders.scenes.stories import changed_calls as calls
     ),
     scene=stories(
         promises={
-            "the first argument is normalised": calls.CHANGED,
-            "gradients flow through the normalisation": calls.gradients_flow,
+            "the first argument is normalised": calls.CHANGED_IN_ANY_LAYER,
+            "gradients flow through the normalisation": calls.FLOWS,
             "the other arguments arrive as they were passed": calls.arrives,
             "two hooks normalise one after the other": (calls.several_at_a_time, calls.equal_pairs),
             "only this module is changed": calls.other_modules,

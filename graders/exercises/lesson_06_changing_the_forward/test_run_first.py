@@ -25,8 +25,8 @@ from graders.scenes.stories import first_hooks
     ),
     scene=stories(
         promises={
-            "the hook runs before the others": calls.CHANGED,
-            "gradients flow through what the hook returns": calls.gradients_flow,
+            "the hook runs before the others": calls.CHANGED_IN_ANY_LAYER,
+            "gradients flow through what the hook returns": calls.FLOWS,
             "it is called as any forward hook and once": (first_hooks.called_as_a_forward_hook, calls.arrives),
             "the later of two runs first": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,

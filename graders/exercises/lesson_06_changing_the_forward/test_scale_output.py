@@ -27,8 +27,8 @@ from graders.scenes.stories import changed_calls as calls
     ),
     scene=stories(
         promises={
-            "every output is multiplied": calls.CHANGED,
-            "the gradient is multiplied too": calls.gradients_flow,
+            "every output is multiplied": calls.CHANGED_IN_ANY_LAYER,
+            "the gradient is multiplied too": calls.FLOWS,
             "the module runs once as it is called": calls.arrives,
             "two hooks multiply by both numbers": (calls.several_at_a_time, calls.equal_calls),
             "only this module is changed": calls.other_modules,

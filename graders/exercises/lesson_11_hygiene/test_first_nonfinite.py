@@ -77,7 +77,10 @@ def blamed(model, x, **how):
     ),
     scene=stories(
         promises={
-            "the first leaf to blame is named": bad_values.named,
+            "the first leaf to blame is named": (
+                *(bad_values.named, bad_values.large_numbers, bad_values.in_place),
+                *(bad_values.called_twice, bad_values.two_inputs),
+            ),
             "a model may be a leaf itself": bad_values.alone,
             "each call begins anew": bad_values.anew,
             "the model runs once as it is": bad_values.run_once,
@@ -85,8 +88,7 @@ def blamed(model, x, **how):
             "it holds when the model raises": (bad_values.after_an_exception, bad_values.model_raises),
         },
         axes=bad_values.NETS,
-        pairs=[("culprit", "calls"), ("culprit", "hooks")],
-        impossible=[bad_values.always_alike],
+        pairs=[("culprit", "hooks"), ("culprit", "net")],
     ),
     planted=PLANTED,
 )

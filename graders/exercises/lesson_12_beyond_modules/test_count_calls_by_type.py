@@ -50,6 +50,7 @@ def by_class(modules):
             "it holds when the model raises": counted_calls.model_raises,
         },
         axes={**counted_calls.CALLS, **counted_calls.MODEL},
+        impossible=counted_calls.IMPOSSIBLE,
         made=counted_calls.a_workshop,
     ),
 )

@@ -55,7 +55,7 @@ def added_up(model, x, work=dots):
     ),
     scene=stories(
         promises={
-            "all MACs are counted": counted_calls.counted,
+            "all MACs are counted": (counted_calls.counted, counted_calls.one_convolution),
             "one layer counts": counted_calls.one_layer,
             "each call begins anew": counted_calls.anew,
             "a call inside a call changes nothing": counted_calls.called_inside,
@@ -64,6 +64,7 @@ def added_up(model, x, work=dots):
             "it holds when the model raises": counted_calls.model_raises,
         },
         axes={**counted_calls.LAYERS, **counted_calls.MODEL},
+        impossible=counted_calls.IMPOSSIBLE,
         made=counted_calls.a_workload,
     ),
 )

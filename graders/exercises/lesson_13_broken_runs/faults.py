@@ -1,14 +1,15 @@
-"""The faults of 13-diagnose: models with one fault, and much that only looks like one.
+"""The models of 13-diagnose: each has one fault, or only looks as if it had one.
 
 They are written here as text, for an answer can read everything that is beside it in the box.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from graders.exercises.authoring import Planted, Rng
+from graders.exercises.lesson_13_broken_runs.ways import nested
 
 LINEAR = "nn.Linear(4, 4)"
 HEAD = "h = self.head(h)"
@@ -17,26 +18,9 @@ NAMES = {
     "stem": ("stem", "entry", "first"),
     "body": ("body", "trunk", "blocks"),
     "it": ("it", "core", "middle"),
-    "tail": ("tail", "neck", "later"),
     "head": ("head", "top", "last"),
 }
 """What each part may be called, so that no answer is the same each time."""
-
-
-def in_pairs(assigned: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Assignments, two in a line."""
-    for at in range(0, len(assigned), 2):
-        yield " = ".join(", ".join(side) for side in zip(*assigned[at : at + 2], strict=True))
-
-
-def nested(steps: Iterable[str]) -> list[str]:
-    """The steps, with two calls of parts that follow each other in a line."""
-    lines: list[str] = []
-    for step in steps:
-        inner = re.fullmatch(r"h = (self\.\w+\(\w\))", lines[-1]) if lines else None
-        outer = re.fullmatch(r"h = (self\.\w+)\(h\)", step)
-        lines[-1:] = [f"h = {outer[1]}({inner[1]})"] if inner and outer else [*lines[-1:], step]
-    return lines
 
 
 @dataclass
@@ -48,16 +32,17 @@ class Draft:
             "stem": LINEAR,
             "body": f"nn.Sequential({LINEAR}, nn.Tanh(), {LINEAR})",
             "it": LINEAR,
-            "tail": LINEAR,
             "head": LINEAR,
         }
     )
     """How each is made. "it" is the part in which something may be wrong."""
-    steps: list[str] = field(
-        default_factory=lambda: ["h = self.stem(x)", "h = self.body(h)", "h = self.it(h)", "h = self.tail(h)", HEAD]
-    )
+    steps: list[str] = field(default_factory=lambda: ["h = self.stem(x)", "h = self.body(h)", "h = self.it(h)", HEAD])
     lines: list[str] = field(default_factory=list)
     """What is done to the model."""
+    hooks: list[str] = field(default_factory=list)
+    """What is done to each copy of it: the hooks of a parameter are not copied."""
+    is_chain: bool = False
+    """Whether the parts are called one after the other, as they are defined: this makes the shortest program."""
 
     def insert(self, behind: str, *steps: str) -> None:
         """Insert steps right behind the one that calls a part."""
@@ -65,26 +50,41 @@ class Draft:
         self.steps[at:at] = steps
 
     def text(self, name: str, rng: Rng) -> str:
-        """A program that defines a function of this name, which makes such a model; its layers in any order."""
+        """A program that defines a function of this name, which makes such a model."""
+        net, start, body = ("Net", "start", "body") if name == "make" else ("Other", "other", "inner")
+        layers = {part: body if part == "body" else made for part, made in self.parts.items()}
+        write = self._chain if self.is_chain else self._class
+        defined, made, names = write(net, start, layers, rng)
+        lines = [
+            "import copy",
+            *defined,
+            f"torch.manual_seed({rng.integer(0, 99)})",
+            f"{body} = {self.parts['body']}",
+            f"{start} = {made}.to(x.dtype)",
+            *(line.replace("model", start) for line in self.lines),
+        ]
+        if self.hooks:
+            copied = [f"model = copy.deepcopy({start})", *self.hooks, "return model"]
+            lines += [f"def {name}():", *(f"    {line}" for line in copied)]
+        else:
+            lines.append(f"{name} = lambda: copy.deepcopy({start})")
+        dotted = rf"\b(self|model|{start})\.({'|'.join(names)})\b"
+        return re.sub(dotted, lambda found: f"{found[1]}{names[found[2]]}", "\n".join(lines))
+
+    def _chain(self, net: str, start: str, layers: dict[str, str], rng: Rng) -> tuple[list[str], str, dict[str, str]]:
+        """Layers one after the other, at other places each time."""
+        before = ["nn.Tanh()"] * rng.integer(0, 2)
+        names = {part: f"[{index}]" for index, part in enumerate(layers, len(before))}
+        return [], f"nn.Sequential({', '.join([*before, *layers.values()])})", names
+
+    def _class(self, net: str, start: str, layers: dict[str, str], rng: Rng) -> tuple[list[str], str, dict[str, str]]:
+        """Layers that are called by name, and defined in any order."""
         steps = [*self.steps, "return h"] if self.steps[-1] != HEAD else [*self.steps[:-1], "return self.head(h)"]
-        net, state = ("Net", "state") if name == "make" else ("Other", "other_state")
-        parts = in_pairs([(f"self.{part}", self.parts[part]) for part in rng.shuffled(list(self.parts))])
-        names = {part: rng.choice(some) for part, some in NAMES.items()}
-        text = "\n".join(
-            [
-                f"class {net}(nn.Module):",
-                *("    def __init__(self):", "        super().__init__()", *(f"        {line}" for line in parts)),
-                *("    def forward(self, x):", *(f"        {step}" for step in nested(steps))),
-                f"torch.manual_seed({rng.integer(0, 99)})",
-                f"{state} = {net}().state_dict()",
-                f"def {name}():",
-                f"    model = {net}()",
-                f"    model.load_state_dict({state})",
-                *(f"    {line}" for line in self.lines),
-                "    return model.to(x.dtype)",
-            ]
-        )
-        return re.sub(rf"\b(self|model)\.({'|'.join(names)})\b", lambda found: f"{found[1]}.{names[found[2]]}", text)
+        names = {part: rng.choice(NAMES.get(part, (part,))) for part in layers}
+        lines = [f"class {net}(nn.ModuleDict):", "    def forward(self, x):"]
+        lines += [f"        {step}" for step in nested(steps)]
+        made = ", ".join(f"{names[part]!r}: {layers[part]}" for part in rng.shuffled(list(layers)))
+        return lines, f"{net}({{{made}}})", {part: f".{name}" for part, name in names.items()}
 
 
 Change = Callable[[Draft], None]
@@ -93,6 +93,11 @@ Change = Callable[[Draft], None]
 def says(*lines: str) -> Change:
     """What is done to the model."""
     return lambda net: net.lines.extend(lines)
+
+
+def hooked(*lines: str) -> Change:
+    """What is done to each copy of the model."""
+    return lambda net: net.hooks.extend(lines)
 
 
 def runs(behind: str, *steps: str) -> Change:
@@ -125,14 +130,14 @@ def leave_out_frozen(net: Draft) -> None:
 
 def call_again(net: Draft) -> None:
     """Four calls in a row, each of which makes the gradients 300 times as large."""
-    net.lines.append("model.it.weight.data = 300 * torch.eye(4)")
+    net.lines.append("model.it.weight.data.copy_(300 * torch.eye(4))")
     net.insert("it", *["h = self.it(h)"] * 3)
 
 
 def make_dead(net: Draft) -> None:
     """A ReLU with one channel that fires, behind one that always does, and before another one like it."""
     net.parts |= {"early": "nn.ReLU()", "it": "nn.ReLU()", "more": "nn.ReLU()"}
-    net.lines += ["model.body[2].bias.data.fill_(-100.0)", "model.body[2].bias.data[1] = 100.0"]
+    net.lines.append("model.body[2].bias.data.copy_(torch.tensor([-100.0, 100.0, -100.0, -100.0]))")
     net.insert("stem", "h = h + self.early(h * h)")
     net.insert("it", "h = self.more(h)")
 
@@ -143,7 +148,7 @@ def bias_decides(bias: float) -> Change:
     def change(net: Draft) -> None:
         net.parts["it"] = "nn.ReLU()"
         net.steps[net.steps.index("h = self.it(h)")] = RELU_BIAS
-        net.lines += [f"model.{what}.weight.data.abs_().add_(0.25)" for what in ("tail", "head")]
+        net.lines.append("model.head.weight.data.abs_().add_(0.25)")
         net.lines.append("model.body[2].weight.requires_grad_(False).mul_(0.125)")
         net.lines.append(f"model.body[2].bias.data.fill_({bias})")
 
@@ -158,51 +163,54 @@ def make_uneven(net: Draft) -> None:
 
 def by_hand(net: Draft) -> None:
     """A layer whose weight is used without a call."""
-    net.parts["hand"] = LINEAR
-    net.insert("tail", "h = h + nn.functional.linear(h, self.hand.weight, self.hand.bias) / 4")
+    net.steps[net.steps.index("h = self.it(h)")] = "h = nn.functional.linear(h, self.it.weight, self.it.bias)"
 
 
 def fires_at_times(net: Draft) -> None:
     """A ReLU that lets one input through and has one dead channel."""
-    net.parts["relu"] = "nn.ReLU()"
-    net.insert("tail", "h = h + self.relu((h.abs() + 1) * torch.tensor([[1, 1, 1, 0], [0] * 4, [0] * 4])) / 4")
+    net.parts["it"] = "nn.ReLU()"
+    net.steps[net.steps.index("h = self.it(h)")] = (
+        "h = h + self.it((h.abs() + 1) * torch.tensor([[1, 1, 1, 0], [0] * 4, [0] * 4])) / 4"
+    )
 
 
 def silent_once(net: Draft) -> None:
     """A ReLU that is silent in one of two calls."""
-    net.parts["relu"] = "nn.ReLU()"
-    net.insert("tail", "h = h + self.relu(h.abs() + 1) / 4 + self.relu(-h.abs())")
+    net.parts["it"] = "nn.ReLU()"
+    net.steps[net.steps.index("h = self.it(h)")] = "h = h + self.it(h.abs() + 1) / 4 + self.it(-h.abs())"
 
 
 def drops(net: Draft) -> None:
     """A dropout in training mode, with a hook that watches, in a container in eval mode; a part that is not called."""
-    net.parts |= {"body": f"nn.Sequential({LINEAR}, nn.Tanh(), {LINEAR}, nn.Dropout(0.125))", "spare": "nn.ReLU()"}
-    net.lines.append("model.body[3].register_forward_hook(lambda module, args, out: None)")
+    net.parts |= {"body": f"nn.Sequential({LINEAR}, nn.Dropout(0.125), {LINEAR})", "spare": "nn.ReLU()"}
+    net.lines.append("model.body[1].register_forward_hook(lambda module, args, out: None)")
     net.lines.append("model.body.training = False")
+
+
+def mode_outside(net: Draft) -> None:
+    """A container in eval mode, which computes the same in any mode. What is behind it does not."""
+    net.lines.append("model.body.training = False")
+    net.insert("body", "h = h if self.body.training else 2 * h")
 
 
 FAULTS: dict[str, Change] = {
     "nan": says("model.it.bias.data[0] = float('nan')"),
     "infinite": says("model.it.bias.data.fill_(float('inf'))"),
     "nan in the last call": says("model.head.bias.data[0] = float('nan')"),
-    "a hook on a bias": says("model.body[2].bias.register_hook(lambda grad: 16 * grad)"),
-    "a hook on a weight": says("model.body[2].weight.register_hook(lambda grad: 16 * grad)"),
-    "a hook after accumulation": says(
+    "a hook on a bias": hooked("model.body[2].bias.register_hook(lambda grad: 16 * grad)"),
+    "a hook on a weight": hooked("model.body[2].weight.register_hook(lambda grad: 16 * grad)"),
+    "a hook after accumulation": hooked(
         "model.it.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', p.grad / 16))"
     ),
     "a forward hook": says("model.body.register_forward_hook(lambda module, args, out: 16 * out)"),
-    "a backward hook": says("model.tail.register_full_backward_hook(lambda module, gi, go: (-gi[0],))"),
-    "a backward pre-hook": says("model.tail.register_full_backward_pre_hook(lambda module, go: (-go[0],))"),
+    "a backward hook": says("model.it.register_full_backward_hook(lambda module, gi, go: (-gi[0],))"),
+    "a backward pre-hook": says("model.it.register_full_backward_pre_hook(lambda module, go: (-go[0],))"),
     "a pre-hook that cuts": says("model.it.register_forward_pre_hook(lambda module, args: (args[0].detach(),))"),
     "a dropout in eval mode": in_wrong_mode,
     "a norm in eval mode": norm_in_wrong_mode,
-    "a container in eval mode": lambda net: (
-        says("model.body.training = False")(net),
-        runs("body", "h = h if self.body.training else 2 * h")(net),
-    )[0],
     "unused": leave_out,
     "unused and frozen": leave_out_frozen,
-    "frozen": says("model.tail.requires_grad_(False)"),
+    "frozen": says("model.it.requires_grad_(False)"),
     "cut": runs("it", "h = h.detach()"),
     "cut at the end": runs("head", "h = h.detach()"),
     "exploding in a loop": call_again,
@@ -215,25 +223,33 @@ FAULTS: dict[str, Change] = {
 """The faults, by name: each is a function that changes a sound model."""
 DISGUISES: dict[str, Change] = {
     "a bias is frozen": says("model.stem.bias.requires_grad_(False)"),
-    "hooks watch": says(
-        "model.register_forward_hook(lambda module, args, out: None)",
-        "model.body[0].weight.register_hook(lambda grad: 1 * grad)",
-    ),
+    "a hook watches": says("model.register_forward_hook(lambda module, args, out: None)"),
+    "a hook on a weight watches": hooked("model.body[0].weight.register_hook(lambda grad: 1 * grad)"),
     "dropout": drops,
+    "a mode that matters elsewhere": mode_outside,
     "a ReLU that fires at times": fires_at_times,
     "a ReLU that is silent once": silent_once,
     "by hand": by_hand,
+    "uneven gradients": make_uneven,
 }
 """What only looks wrong, by name."""
-IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing")
-"""Only these faults are drawn in float32, because such draws are run three times to measure rounding."""
+CHAINS = (
+    *("infinite", "a hook on a bias", "a hook on a weight", "a hook after accumulation", "a forward hook"),
+    *("a backward hook", "a backward pre-hook", "a pre-hook that cuts", "a dropout in eval mode"),
+    *("a norm in eval mode", "frozen", "vanishing at the start"),
+    *("a bias is frozen", "a hook watches", "a hook on a weight watches"),
+)
+"""Those that any model may have, and that do not hang on the order in which the layers are defined."""
+IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing", "a bias is frozen")
+"""Only these models are drawn in float32, because such draws are run three times to measure rounding."""
+FOR_MORE = ("nan", "a hook on a bias", "a norm in eval mode", "cut", "dead", "dropout", "a hook watches", "by hand")
+"""Only with these, all stories run: a diagnosis takes time."""
 
 
-def model_with(rng: Rng, fault: Change, disguise: str, name: str) -> str:
-    """The text of a function that makes models with this fault."""
-    net = Draft()
-    fault(net)
-    DISGUISES[disguise](net)
+def model_with(rng: Rng, what: str, name: str) -> str:
+    """The text of a function that makes models with this fault, or with what looks like one."""
+    net = Draft(is_chain=what in CHAINS)
+    {**FAULTS, **DISGUISES}[what](net)
     return net.text(name, rng)
 
 
@@ -244,8 +260,8 @@ def a_fault(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     if fault in ("dead after a step", "dead until a step"):  # for other faults, a step changes nothing
         lr, factor, shift = 320.0, 1 / 64, 10.0 if fault == "dead until a step" else -10.0
     return {
-        "model": model_with(rng, FAULTS[fault], case["disguise"], "make"),
-        "sound": model_with(rng, make_uneven, rng.choice(list(DISGUISES)), "sound"),
+        "model": model_with(rng, fault, "make"),
+        "sound": model_with(rng, rng.choice(list(DISGUISES)), "sound"),
         "lr": lr,
         "factor": factor,
         "shift": shift,
@@ -253,11 +269,11 @@ def a_fault(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BROKEN = Planted(
-    axes={"fault": tuple(FAULTS), "disguise": tuple(DISGUISES)},
+    axes={"fault": (*FAULTS, *DISGUISES)},
     plant=a_fault,
     shown_after=2,
     impossible=(
         lambda fault, dtype: dtype == "float32" and fault not in IN_FLOAT32,
-        lambda fault, disguise: fault == "cut at the end" and disguise == "by hand",  # it would get no gradient
+        lambda fault, stories: stories == "all" and fault not in FOR_MORE,
     ),
 )

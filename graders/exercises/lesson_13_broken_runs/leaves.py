@@ -7,10 +7,7 @@ from graders.exercises.authoring import Planted, Rng
 from graders.exercises.lesson_13_broken_runs.ways import text_of_net
 
 LINEAR = "nn.Linear(3, 3)"
-PAIR = """class Pair(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.tensor([1.5, -0.7, 0.4]))
+PAIR = """class Pair(nn.PReLU):
     def forward(self, x):
         return """
 PARTS = {
@@ -33,13 +30,13 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "of what is detached": ("", LINEAR, ("h = h + self.part(h.detach())",)),
     "under no_grad": ("", LINEAR, ("h = h + torch.no_grad()(lambda: self.part(h))()",)),
     "unused": ("", LINEAR, ("self.part(h)",)),
-    "its own parameter": (PAIR + "self.weight", "Pair()", ("h = h + self.part(h)",)),
-    "a tuple": (PAIR + TUPLE, "Pair()", ("parts = self.part(h)", JOINED.format("parts[0]", "parts[3]"))),
-    "a dict": (PAIR + DICT, "Pair()", ("parts = self.part(h)", JOINED.format("parts['one']", "parts['two']"))),
+    "its own parameter": (PAIR + "self.weight", "Pair(3)", ("h = h + self.part(h)",)),
+    "a tuple": (PAIR + TUPLE, "Pair(3)", ("parts = self.part(h)", JOINED.format("parts[0]", "parts[3]"))),
+    "a dict": (PAIR + DICT, "Pair(3)", ("parts = self.part(h)", JOINED.format("parts['one']", "parts['two']"))),
     "frozen before": ("", LINEAR, ("h = self.part(h)",)),
     "replaced by a hook": ("", LINEAR, ("h = self.part(h)",)),
     "dropout": ("", "nn.Dropout(0.5)", ("h = self.part(h)",)),
-    "two names": ("", "self.first", ("h = self.part(h)",)),
+    "two names": ("", "", ("h = self.part(h)",)),
     "in a list": ("", f"nn.ModuleList([{LINEAR}, nn.Tanh()])", ("h = self.part[1](self.part[0](h))",)),
     "nested": ("", f"nn.Sequential({LINEAR}, nn.Tanh())", ("h = self.part(h)",)),
     "cut": ("", LINEAR, ("h = self.part(h).detach()",)),
@@ -49,6 +46,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 """By kind: classes, a part of the model, and what the model computes with it."""
 ALSO = {
     "frozen before": "model.first.requires_grad_(False)",
+    "two names": "model.part = model.first",
     "replaced by a hook": "model.part.register_forward_hook(lambda module, args, out: 3 * out)",
 }
 OTHER = "other = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))"
@@ -57,9 +55,9 @@ OTHER = "other = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))"
 def parts_with_signals(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with such a part, and of another one."""
     classes, part, steps = KINDS[case["part"]]
-    parts = [f"self.first, self.part = {LINEAR}, {part}", f"self.second = {LINEAR}"]
-    if part == "self.first":
-        parts = [f"self.first, self.second = {LINEAR}, {LINEAR}", f"self.part = {part}"]
+    parts = {"first": LINEAR, "part": part, "second": LINEAR}
+    if not part:
+        del parts["part"]
     text = text_of_net(
         parts,
         ["h = self.first(x)", *steps, "return self.second(h)"],

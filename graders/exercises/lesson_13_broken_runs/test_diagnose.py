@@ -45,6 +45,7 @@ from graders.scenes.stories import diagnoses
     scene=stories(
         promises=[diagnoses.diagnosed, diagnoses.diagnosed_anew, diagnoses.nothing_else, diagnoses.something_raises],
         axes=diagnoses.RUNS,
+        pairs=[("stories", "x_is"), ("stories", "failure")],
     ),
     planted=BROKEN,
 )

@@ -3,7 +3,8 @@
 It is written here as text, for an answer can read everything that is beside it in the box.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graders.exercises.authoring import Planted, Rng
@@ -44,28 +45,48 @@ ALSO = {
     "whole model frozen": "model.requires_grad_(False)",
 }
 """What else is done to the model."""
-
-
+WITH_MORE = ("tiny", "by mode", "detach", "dead", "whole model cut", "whole model frozen", "cut before")
+"""In these models a norm comes first, and the model has a parameter of its own."""
 OTHER = """
 other = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))
 other[1].bias.requires_grad_(False)
 """
 
 
-def text_of_net(parts: Sequence[str], body: Sequence[str], lines: Sequence[str], seed: int) -> str:
-    """The text of a model: how its parts are made, its forward pass, and what is done to it."""
-    init = ["    def __init__(self):", "        super().__init__()", *(f"        {part}" for part in parts)]
-    forward = ["    def forward(self, x):", *(f"        {line}" for line in body)]
-    return "\n".join(["class Net(nn.Module):", *init, *forward, f"torch.manual_seed({seed})", "model = Net()", *lines])
+def nested(steps: Iterable[str]) -> list[str]:
+    """The steps, with calls of parts that follow each other in one line."""
+    lines: list[str] = []
+    for step in steps:
+        inner = re.fullmatch(r"h = (self\..*\))", lines[-1]) if lines else None
+        outer = re.fullmatch(r"(h =|return) (self\.\w+)\(h\)", step)
+        lines[-1:] = [f"{outer[1]} {outer[2]}({inner[1]})"] if inner and outer else [*lines[-1:], step]
+    return lines
+
+
+def text_of_net(parts: Mapping[str, str], body: Sequence[str], lines: Sequence[str], seed: int) -> str:
+    """The text of a model: how its parts are made, its forward pass, and what is done to it.
+
+    Where the parts are called one after the other, they are in an `nn.Sequential`: this makes the shortest program.
+    """
+    made, defined = f"Net({{{', '.join(f'{name!r}: {part}' for name, part in parts.items())}}})", list[str]()
+    calls = [f"h = self.{name}(h)" for name in parts]
+    if [*body[:-1], body[-1].replace("return", "h =")] == [calls[0].replace("(h)", "(x)"), *calls[1:]]:
+        made = f"nn.Sequential({', '.join(parts.values())})"
+        for index, name in enumerate(parts):
+            lines = [line.replace(f"model.{name}", f"model[{index}]") for line in lines]
+    else:
+        steps = [f"        {step}" for step in nested(body)]
+        defined = ["class Net(nn.ModuleDict):", "    def forward(self, x):", *steps]
+    return "\n".join([*defined, f"torch.manual_seed({seed})", f"model = {made}", *lines])
 
 
 def program(run: Sequence[str], lines: Sequence[str], seed: int) -> str:
     """The text of a model that computes `run`, one after the other, and of what is done to it."""
-    parts = [
-        "self.gain, self.norm = nn.Parameter(torch.ones(3)), nn.BatchNorm1d(3)",
-        "self.first, self.second = nn.Linear(3, 3), nn.ModuleList([nn.Linear(3, 3)])",
-        "self.third = nn.Linear(3, 3)",
-    ]
+    parts = {"first": "nn.Linear(3, 3)", "second": "nn.ModuleList([nn.Linear(3, 3)])", "third": "nn.Linear(3, 3)"}
+    if any("self.norm" in step for step in run):
+        parts = {"norm": "nn.BatchNorm1d(3)", **parts}
+    if any("self.gain" in step for step in run):
+        lines = ["model.gain = nn.Parameter(torch.ones(3))", *lines]
     return text_of_net(parts, [*(f"h = {step}" for step in run[:-1]), f"return {run[-1]}"], lines, seed)
 
 
@@ -82,9 +103,12 @@ def ways_without_gradient(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     where = {way: places[0], also: places[1]}
     order = [also, way] if way == "whole model cut" else rng.shuffled([also, way])
     steps = [WAYS[one].replace(".it", f".{where[one]}") for one in order]
-    gain = "self.gain.detach()" if way in ("detach", "tiny") else "self.gain"
+    start = f"torch.tanh(self.{places[2]}(x))"
+    if way in WITH_MORE:
+        gain = "self.gain.detach()" if way in ("detach", "tiny") else "self.gain"
+        start = f"{gain} * torch.tanh(self.{places[2]}(self.norm(x)))"
     text = program(
-        [f"{gain} * torch.tanh(self.{places[2]}(self.norm(x)))", *steps],
+        [start, *steps],
         # The fault comes last: on what it freezes no hook can be registered any more.
         [ALSO[one].replace(".it", f".{where[one]}") for one in reversed(where) if one in ALSO],
         rng.integer(0, 99),
@@ -124,6 +148,10 @@ ADDED = {
 """What the layer makes of `h`, where it does not add what it makes of a constant: then its hook concerns no other."""
 
 
+HOOKED_WITH_MORE = ("turned", "accumulated", "a forward hook", "backward pre", "by mode", "the model's input")
+"""In these models, too, a norm comes first, and the model has a parameter of its own."""
+
+
 def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with hooks on two of its layers, and of another one with a hook."""
     others = [kind for kind in HOOKED if kind not in (case["hook"], "the model's output")]  # which hides all others
@@ -132,8 +160,11 @@ def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     for kind, layer in zip(kinds, layers):
         steps.append(ADDED.get(kind, "h + self.it(torch.ones_like(h))").replace(".it", f".{layer}"))
         lines.append(HOOKED[kind].replace(".it", f".{layer}").replace("K", rng.choice(("-1.5", "2", "3"))))
+    start = f"torch.tanh(self.{layers[-1]}(x))"
+    if "joining" in kinds or case["hook"] in HOOKED_WITH_MORE:
+        start = f"self.gain * torch.tanh(self.{layers[-1]}(self.norm(x)))"
     text = program(
-        [f"self.gain * torch.tanh(self.{layers[-1]}(self.norm(x)))", *rng.shuffled(steps)],
+        [start, *rng.shuffled(steps)],
         rng.shuffled(lines),
         rng.integer(0, 99),
     )

@@ -13,8 +13,8 @@ from graders.scenes.watch import Watch
 
 NETS = {
     "bad": ("-inf", "nan", "inf"),
-    "leaf": ("plain", "in place", "two inputs", "large"),
-    "calls": ("once", "bad first", "bad last"),
+    "net": ("chain", "another order"),
+    "calls": ("bad first", "bad last"),
     "data": ("fine", "bad", "tiny"),
     "dtype": ("float32", "float64"),
     "shape": ("flat", "0-dim", "transposed", "row"),
@@ -25,150 +25,179 @@ NETS = {
 }
 
 
-def always_alike(leaf: str, shape: str, data: str) -> bool:
-    """What such a model computes is hardly a matter of its numbers; and in place, two weights do not fit one number."""
-    return (shape == "0-dim" and leaf != "plain") or (leaf, shape, data) == ("large", "row", "bad")
-
-
 def large(case: Any) -> float:
     """A number of which two are too many."""
     return torch.finfo(getattr(torch, case.dtype)).max / 1.5
 
 
 @told
-def a_leaf(draw: Draw, case: Any) -> Any:
-    """The class of a layer that makes -inf or inf where its weight is 0, or NaN where that is negative."""
-
-    class Layer(nn.Module):
-        def __init__(self, w: Any) -> None:
-            super().__init__()
-            self.w = nn.Parameter(torch.tensor(w))
-
-        def forward(self, x: Tensor, share: float = 1, other: Any = 0) -> Tensor:
-            h = x.mul_(self.w) if case.leaf == "in place" else self.w * x
-            h = h.reciprocal_() if case.bad == "inf" else h.log_()
-            return h + large(case) if case.leaf == "large" else h + share * other
-
-    return Layer
-
-
-@told
-def a_net(draw: Draw, case: Any) -> Any:
+def a_net(case: Any) -> Any:
     """The class of a net whose layers do not run in the order in which they are defined."""
-    Layer = a_leaf(draw, case)
 
-    class Net(nn.Module):
-        def __init__(self, a: Any, b: Any, c: Any) -> None:
-            super().__init__()
-            self.block = nn.Sequential(nn.LeakyReLU(), Layer(b))
-            self.head = Layer(a)
-            self.stem = Layer(c)
-
-        def forward(self, x: Tensor) -> Any:
-            bad = x.masked_fill(x == x.max(), float(case.bad))
-            if case.calls == "bad first":
-                self.stem(bad.clone())
-            if case.leaf == "two inputs":
-                h = self.stem(x.nan_to_num(1, 1, 1), 0.5, bad)
-            else:
-                h = self.stem(x.nan_to_num(1, 1, 1))
-            if case.calls == "bad last":
-                self.stem(bad)
-            return h + self.block(x.nan_to_num(1, 1, 1)) + self.head(x.nan_to_num(1, 1, 1))
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Tensor) -> Any:
+            x = self.first(x).nan_to_num(0.3, 0.3, 0.3)
+            return self.stem(x) + self.block(x) + self.head(x)
 
     return Net
 
 
+def limit(limits: Any, index: int) -> Any:
+    """One of the limits."""
+    return limits[index]
+
+
 @told
-def an_input(draw: Draw, case: Any) -> Any:
-    """Positive numbers; one may be bad already, or all tiny."""
-    if case.shape == "0-dim":
-        x = draw.tensor(1, low=0.5)[0]
-    elif case.shape == "transposed":
-        x = draw.tensor(2, 3, low=0.5).mT
+def a_model(limits: Any, draw: Draw, case: Any) -> Any:
+    """Three layers that put a bad value in place of what is not above a limit; and their container."""
+    bad = float(case.bad)
+    stem = nn.Threshold(limit(limits, 0), bad)
+    inner = nn.Threshold(limit(limits, 1), bad)
+    head = nn.Threshold(limit(limits, 2), bad)
+    block = nn.Sequential(inner)
+    if case.net == "chain":
+        clean = nn.Threshold(0, 0.3)
+        model = nn.Sequential(nn.PReLU(), stem, clean, block, clean, head)
     else:
-        x = draw.tensor(2, low=0.5) if case.shape == "row" else draw.tensor(3, 2, low=0.5)
+        Net = a_net(case)
+        model = Net({"block": block, "head": head, "stem": stem, "first": nn.PReLU()})
+    if draw.is_double:
+        model.double()
+    return model, stem, inner, block, head
+
+
+def an_input(draw: Draw, case: Any) -> Any:
+    """Positive numbers, of which the first is not above 0.5; one may be bad already, or all tiny."""
+    shapes = {"0-dim": (1,), "transposed": (3, 2), "row": (2,)}
+    x = draw.tensor(*shapes.get(case.shape, (3, 2)), low=0.8)
+    x.view(-1)[0] = draw.choice([0.3, 0.4])
     if case.data == "bad":
         x = x.masked_fill(x == x.max(), float(case.bad))
     if case.data == "tiny":
         x = x * 1e-9
-    return x
+    return x[0] if case.shape == "0-dim" else x
 
 
 @told
-def prepared(model: Any, draw: Draw, case: Any) -> Any:
-    """A net in its dtype and mode, with hooks of the caller."""
-    if draw.is_double:
-        model.double()
+def prepared(model: Any, stem: Any, inner: Any, block: Any, case: Any) -> Any:
+    """A net in its mode, with hooks of the caller."""
     if case.mode == "eval":
         model.eval()
     if case.mode == "mixed":
-        model.block.eval()
+        block.eval()
     if case.hooks == "watching":
-        model.stem.register_forward_hook(lambda module, args, out: None)
+        stem.register_forward_hook(lambda module, args, out: None)
     if case.hooks == "cleaning":
-        model.block[1].register_forward_hook(lambda module, args, out: out.nan_to_num(1, 1, 1))
+        inner.register_forward_hook(lambda module, args, out: out.nan_to_num(0.3, 0.3, 0.3))
     if case.hooks == "spoiling":
-        model.block.register_forward_hook(lambda module, args, out: out.masked_fill(out == out.max(), float(case.bad)))
+        block.register_forward_hook(lambda module, args, out: out.masked_fill(out == out.max(), float(case.bad)))
     if case.grad_mode == "off":
         torch.set_grad_enabled(False)
-    return model
+
+
+@told
+def a_run(limits: Any, draw: Draw, case: Any) -> Any:
+    """A model with such limits, and its input."""
+    model, stem, inner, block, head = a_model(limits, draw, case)
+    prepared(model, stem, inner, block, case)
+    x = an_input(draw, case)
+    if case.shape == "transposed":
+        x = x.mT
+    return model, stem, inner, block, head, x
 
 
 def named(call: Call, draw: Draw, case: Any) -> Seen:
     """The first leaf to blame is named, or None."""
-    Net = a_net(draw, case)
-    net = Net(*case.first)
-    model = prepared(net, draw, case)
+    model, stem, inner, block, head, x = a_run(case.first, draw, case)
+    found = call(model, x)
+    yield "the result", found
+
+
+def large_numbers(call: Call, draw: Draw, case: Any) -> Seen:
+    """Large numbers are not infinite."""
+    model = nn.Sequential(nn.Threshold(case.single, float(case.bad)), nn.ReLU6(), nn.Threshold(7, large(case)))
     x = an_input(draw, case)
-    yield "the result", call(model, x)
+    found = call(model, x)
+    yield "the result where numbers are very large", found
+
+
+def in_place(call: Call, draw: Draw, case: Any) -> Seen:
+    """A layer overwrites its input."""
+    model = nn.Sequential(nn.LeakyReLU(), nn.Threshold(case.single, float(case.bad), inplace=True))
+    x = an_input(draw, case)
+    found = call(model, x)
+    yield "the result where a layer works in place", found
+
+
+def called_twice(call: Call, draw: Draw, case: Any) -> Seen:
+    """A layer is called twice, and gets a bad value once."""
+
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Tensor) -> Any:
+            x = x.nan_to_num(0.3, 0.3, 0.3)
+            if case.calls == "bad last":
+                self.layer(x)
+            h = self.layer(x.masked_fill(x == x.max(), float(case.bad)))
+            return self.layer(x) if case.calls == "bad first" else h
+
+    model = Net({"layer": nn.Threshold(case.single, float(case.bad))})
+    x = an_input(draw, case)
+    found = call(model, x)
+    yield "the result where a layer is called twice", found
+
+
+def two_inputs(call: Call, draw: Draw, case: Any) -> Seen:
+    """A layer gets a number and a second tensor, with a bad value."""
+
+    class Sum(nn.Module):
+        def forward(self: Any, x: Tensor, share: float, other: Tensor) -> Any:
+            return x + share * other
+
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Tensor) -> Any:
+            x = x.nan_to_num(0.3, 0.3, 0.3)
+            return self.sum(x, 0.5, x.masked_fill(x == x.max(), float(case.bad))) + self.head(x)
+
+    model = Net({"sum": Sum(), "head": nn.Threshold(case.single, float(case.bad))})
+    x = an_input(draw, case)
+    found = call(model, x)
+    yield "the result where a layer gets two tensors", found
 
 
 def anew(call: Call, draw: Draw, case: Any) -> Seen:
     """Each call begins anew."""
-    Net = a_net(draw, case)
-    net = Net(*case.first)
-    model = prepared(net, draw, case)
-    x = an_input(draw, case)
+    model, stem, inner, block, head, x = a_run(case.first, draw, case)
     call(model, x)
-    other = Net(*case.second)
-    other.to(x.dtype)
+    stem.threshold, inner.threshold, head.threshold = case.second
+    again = call(model, x)
+    yield "the result for the same model with other limits", again
+    other, stem, inner, block, head = a_model(case.third, draw, case)
     found = call(other, x)
     yield "the result for another model", found
-    model.load_state_dict(other.state_dict())
-    again = call(model, x)
-    yield "the result for the first model with the weights of the other", again
 
 
 def alone(call: Call, draw: Draw, case: Any) -> Seen:
     """A model may be a leaf itself."""
-    Layer = a_leaf(draw, case)
-    model = Layer(*case.single)
-    x = draw.tensor(3, 2, low=0.5)
-    model.to(x.dtype)
-    yield "the result for a model without children", call(model, x)
+    model = nn.Threshold(case.single, float(case.bad))
+    x = an_input(draw, case)
+    found = call(model, x)
+    yield "the result for a model without children", found
 
 
 def run_once(call: Call, draw: Draw, case: Any) -> Seen:
     """The model runs once, as it does without the function."""
-    Net = a_net(draw, case)
-    net = Net(*case.third)
-    model = prepared(net, draw, case)
-    x = an_input(draw, case)
+    model, stem, inner, block, head, x = a_run(case.sound, draw, case)
     ran: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: ran.append((args[0] is x, args[0].nan_to_num(1, 1, 1))))
     model.register_forward_hook(lambda module, args, out: ran.append(out.detach().nan_to_num(1, 1, 1)))
-    model.block.register_forward_hook(lambda module, args, out: ran.append([part.training for part in model.modules()]))
+    block.register_forward_hook(lambda module, args, out: ran.append([part.training for part in model.modules()]))
     call(model, x)
     yield "run by run: whether it gets x, and which, the modes of its parts, what it returns", ran
 
 
 def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
     """Nothing of the caller changes."""
-    Net = a_net(draw, case)
-    net = Net(*case.first)
-    model = prepared(net, draw, case)
-    x = an_input(draw, case)
+    model, stem, inner, block, head, x = a_run(case.first, draw, case)
     before = Watch(model=model, x=x)
     call(model, x)
     yield "by the call", before.differences()
@@ -176,10 +205,7 @@ def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
 
 def after_an_exception(call: Call, draw: Draw, case: Any) -> Seen:
     """What raised once is found out when it does not."""
-    Net = a_net(draw, case)
-    net = Net(*case.third)
-    model = prepared(net, draw, case)
-    x = an_input(draw, case)
+    model, stem, inner, block, head, x = a_run(case.sound, draw, case)
     error = draw.error(case.failure)
     raised: list[Any] = []
 
@@ -188,7 +214,7 @@ def after_an_exception(call: Call, draw: Draw, case: Any) -> Seen:
             raised.append(error)
             raise error
 
-    model.head.register_forward_pre_hook(fails_once)
+    head.register_forward_pre_hook(fails_once)
     try:
         call(model, x)
     except (Exception, type(error)):
@@ -199,16 +225,13 @@ def after_an_exception(call: Call, draw: Draw, case: Any) -> Seen:
 
 def model_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model comes through, and nothing is left."""
-    Net = a_net(draw, case)
-    net = Net(*case.third)
-    model = prepared(net, draw, case)
-    x = an_input(draw, case)
+    model, stem, inner, block, head, x = a_run(case.sound, draw, case)
     error = draw.error(case.failure)
 
     def fails(*args: Any) -> None:
         raise error
 
-    model.head.register_forward_pre_hook(fails)
+    head.register_forward_pre_hook(fails)
     before = Watch(model=model, x=x)
     came = None
     try:

@@ -25,24 +25,46 @@ FACTOR = {"number": ("fraction", "negative", "zero", "whole")}
 MEAN = {"number": ("fraction", "negative", "zero")}
 
 
+def a_factor(draw: Draw, case: Any) -> float:
+    """A number of the kind that the case asks for."""
+    if case.number == "fraction":
+        return draw.number(0.3, 0.9)
+    elif case.number == "negative":
+        return draw.number(-2.9, -1.1)
+    return draw.choice((-3, -2, 2, 3)) if case.number == "whole" else 0.0
+
+
+def a_mean(draw: Draw, case: Any) -> float:
+    """A mean."""
+    return 0.0 if case.number == "zero" else draw.number(-2, 2)
+
+
+def a_deviation(draw: Draw, case: Any) -> float:
+    """What is divided by: it may be below 0."""
+    return draw.number(-2.9, -1.1) if case.number == "negative" else draw.number(1.1, 2.9)
+
+
 @told
 def scaled(call: Call, draw: Draw, case: Any, module: Any) -> Any:
     """For `function(module, s)`."""
-    if case.number == "fraction":
-        s = draw.number(0.3, 0.9)
-    elif case.number == "negative":
-        s = draw.number(-2.9, -1.1)
-    else:
-        s = draw.choice((-3, -2, 2, 3)) if case.number == "whole" else 0.0
-    return call(module, s)
+    return call(module, a_factor(draw, case))
 
 
 @told
 def normalised(call: Call, draw: Draw, case: Any, module: Any) -> Any:
     """For `function(module, mean, std)`."""
-    mean = 0.0 if case.number == "zero" else draw.number(-2, 2)
-    std = draw.number(-2.9, -1.1) if case.number == "negative" else draw.number(1.1, 2.9)
-    return call(module, mean, std)
+    return call(module, a_mean(draw, case), a_deviation(draw, case))
+
+
+@told
+def with_hooks(module: Any, case: Any) -> Any:
+    """The hooks of the caller."""
+    if case.hooks == "watching":
+        module.register_forward_pre_hook(lambda module, args: None)
+        module.register_forward_hook(lambda module, args, output: None)
+    if case.hooks == "replacing":
+        module.register_forward_hook(lambda module, args, output: output + 1)
+        module.register_forward_hook(lambda module, args, output: 2 * output)
 
 
 @told
@@ -50,26 +72,18 @@ def a_module(draw: Draw, case: Any) -> Any:
     """A module whose backward pass uses its output, and what it may be called with."""
 
     class Wave(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.w = nn.Parameter(torch.tensor(0.7))
-
-        def forward(self, x: Any, y: Any = 1.0, *, shift: Any = 0.0) -> Any:
+        def forward(self: Any, x: Any, y: Any = 1.0, *, shift: Any = 0.0) -> Any:
             return torch.exp(self.w * x * y / 4 + shift)
 
-    module = Wave()
+    module: Any = Wave()
+    module.w = nn.Parameter(torch.tensor(0.7))
     if draw.is_double:
         module.double()
     if case.mode == "eval":
         module.eval()
     if case.mode == "mixed":
         module.inner = nn.Dropout().eval()
-    if case.hooks == "watching":
-        module.register_forward_pre_hook(lambda module, args: None)
-        module.register_forward_hook(lambda module, args, output: None)
-    if case.hooks == "replacing":
-        module.register_forward_hook(lambda module, args, output: output + 1)
-        module.register_forward_hook(lambda module, args, output: 2 * output)
+    with_hooks(module, case)
     x = draw.tensor().requires_grad_()
     y = draw.tensor().requires_grad_()
     return module, x, y
@@ -85,6 +99,16 @@ def called(case: Any, module: Any, x: Any, y: Any) -> Any:
     else:
         out = module(x, shift=y) if case.others == "keyword" else module(x)
     return out
+
+
+def changed_in_a_layer(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
+    """A call of a layer is changed."""
+    module = nn.Tanh()
+    with_hooks(module, case)
+    x = draw.tensor()
+    register(call, draw, case, module)
+    out = module(x)
+    yield "the output of a layer", out
 
 
 def changed(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
@@ -115,6 +139,7 @@ def changed_under_no_grad(call: Call, draw: Draw, case: Any, register: Register)
 
 
 CHANGED = (changed, changed_under_no_grad)
+CHANGED_IN_ANY_LAYER = (changed_in_a_layer, *CHANGED)
 
 
 def gradients_flow(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
@@ -125,9 +150,19 @@ def gradients_flow(call: Call, draw: Draw, case: Any, register: Register) -> See
     loss = (out * draw.tensor()).sum()
     g = the_gradient(case, loss, x)
     yield "the gradient of x", g
-    again = called(case, module, x, y)
-    (again * draw.tensor()).sum().backward()
+
+
+def gradients_flow_elsewhere(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
+    """Gradients reach the parameter and another argument as before."""
+    module, x, y = a_module(draw, case)
+    register(call, draw, case, module)
+    module(x)
+    out = called(case, module, x, y)
+    (out * draw.tensor()).sum().backward()
     yield "the gradients of w and y", [module.w.grad.detach(), y.grad if y.grad is None else y.grad.detach()]
+
+
+FLOWS = (gradients_flow, gradients_flow_elsewhere)
 
 
 def several_at_a_time(call: Call, draw: Draw, case: Any, register: Register, again: Register) -> Seen:
@@ -179,8 +214,10 @@ def removed_by_handles(call: Call, draw: Draw, case: Any, register: Register, ag
 
 def other_modules(call: Call, draw: Draw, case: Any, register: Register, again: Register) -> Seen:
     """Only this module is changed."""
+    import copy
+
     module, x, y = a_module(draw, case)
-    twin = type(module)().to(x.dtype)
+    twin = copy.deepcopy(module)
     register(call, draw, case, module)
     yield "the output of another module", twin(x).detach()
     again(call, draw, case, twin)
@@ -207,7 +244,7 @@ def forward_raises(call: Call, draw: Draw, case: Any, register: Register) -> See
     errors = [draw.error(case.failure)]
 
     class Once(nn.Module):
-        def forward(self, x: Any, **more: Any) -> Any:
+        def forward(self: Any, x: Any, **more: Any) -> Any:
             if errors:
                 raise errors.pop()
             return x + sum(more.values())
@@ -229,7 +266,7 @@ def a_keeper() -> Any:
     seen: list[Any] = []
 
     class Keep(nn.Module):
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
+        def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
             seen.append((args, kwargs))
             return args[0] if args else kwargs["input"]
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from graders.scenes.story import Call, Draw, Seen, Value, told
@@ -19,38 +20,10 @@ def is_convolutional(case: Any) -> bool:
 
 @told
 def a_net_with_convolutions(draw: Draw, case: Any) -> Any:
-    """The class of a net that overwrites what each convolution returns."""
-    if case.layer == "subclass":
+    """A net that overwrites what each convolution returns."""
 
-        class Bounded(nn.Conv2d):
-            def __init__(self) -> None:
-                super().__init__(1, 1, 1)
-                self.act = nn.Tanh()
-
-            def forward(self, input: Tensor) -> Any:
-                return self.act(super().forward(input))
-
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            if case.layer == "in another order":
-                self.last = nn.Conv2d(1, 1, 2)
-            if case.layer == "nested":
-                self.block = nn.ModuleDict({"two": nn.Sequential(nn.Conv2d(1, 1, 1)), "one": nn.Conv2d(1, 1, 1)})
-            if case.layer == "subclass":
-                self.bounded = Bounded()
-            if case.layer == "other kinds":
-                self.up = nn.ConvTranspose2d(1, 1, 1)
-                self.row = nn.Conv1d(2, 2, 1)
-            self.stem = nn.Conv2d(1, 1, 1)
-            self.norm = nn.BatchNorm2d(1)
-            if case.layer == "two names":
-                self.twin = self.stem
-            if case.layer == "in a plain list":
-                self.loose = [nn.Conv2d(1, 1, 1)]
-            self.head = nn.Tanh()
-
-        def forward(self, x: Tensor) -> Any:
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Tensor) -> Any:
             h = (self.stem(input=x) if case.odd == "keyword" else self.stem(x)).mul_(-0.5)
             h = self.norm(h)
             if case.layer == "in another order":
@@ -68,7 +41,28 @@ def a_net_with_convolutions(draw: Draw, case: Any) -> Any:
                 return self.head(h), x
             return {"out": self.head(h)} if case.odd == "dict" else self.head(h)
 
-    return Net
+    torch.manual_seed(draw.choice(range(100)))
+    model: Any = Net({"stem": nn.Conv2d(1, 1, 1), "norm": nn.BatchNorm2d(1), "head": nn.Tanh()})
+    if case.layer == "in another order":
+        model = Net({"last": nn.Conv2d(1, 1, 2), **model})
+    if case.layer == "nested":
+        model.block = nn.ModuleDict({"two": nn.Sequential(nn.Conv2d(1, 1, 1)), "one": nn.Conv2d(1, 1, 1)})
+    if case.layer == "subclass":
+
+        class Bounded(nn.Conv2d):
+            def forward(self: Any, input: Tensor) -> Any:
+                return self.act(super().forward(input))
+
+        model.bounded = Bounded(1, 1, 1)
+        model.bounded.act = nn.Tanh()
+    if case.layer == "other kinds":
+        model.up = nn.ConvTranspose2d(1, 1, 1)
+        model.row = nn.Conv1d(2, 2, 1)
+    if case.layer == "two names":
+        model.twin = model.stem
+    if case.layer == "in a plain list":
+        model.loose = [nn.Conv2d(1, 1, 1)]
+    return model
 
 
 def a_convolution_alone(call: Call, draw: Draw, case: Any) -> Seen:
@@ -76,4 +70,5 @@ def a_convolution_alone(call: Call, draw: Draw, case: Any) -> Seen:
     model = nn.Conv2d(1, 1, 1)
     model.weight.data, model.bias.data = draw.tensor(1, 1, 1, 1), draw.tensor(1)
     x = draw.tensor(1, 2, 2)
-    yield "the result for a convolution", call(model, x)
+    found = call(model, x)
+    yield "the result for a convolution", found

@@ -51,10 +51,22 @@ LAYERS = {
 }
 
 
+def no_odd_workshop(calls: str, passing: str, output: str) -> bool:
+    """Layers one after the other are called with one tensor, and the last one's output comes back."""
+    return calls == "plain" and (passing, output) != ("position", "tensor")
+
+
+def no_odd_workload(more: str, passing: str, output: str) -> bool:
+    """The same for the other models."""
+    return more == "nothing" and (passing, output) != ("position", "tensor")
+
+
+IMPOSSIBLE = [no_odd_workshop, no_odd_workload]
+
+
 @told
-def in_its_mode(Net: Any, draw: Draw, case: Any) -> Any:
-    """A model of a class with a `head`, in the dtype and mode of the case, with hooks of the caller."""
-    model = Net()
+def in_its_mode(model: Any, draw: Draw, case: Any) -> Any:
+    """A model with a `head`, in the dtype and mode of the case, with hooks of the caller."""
     if draw.is_double:
         model.double()
     if case.mode == "eval":
@@ -68,12 +80,25 @@ def in_its_mode(Net: Any, draw: Draw, case: Any) -> Any:
         model.head.register_forward_pre_hook(lambda module, args: (2 * args[0],))
     if case.grad_mode == "off":
         torch.set_grad_enabled(False)
-    return model
 
 
 @told
 def a_workshop(draw: Draw, case: Any) -> Any:
     """A model that calls modules in a way that is easily missed, and its input."""
+    if case.calls == "plain":
+        model: Any = nn.Sequential(nn.Tanh(), nn.Sequential(nn.Linear(2, 2), nn.ELU()))
+        model.again = model[0]
+        model.head = nn.Linear(2, 1)
+    else:
+        model = a_workshop_with_more(draw, case)
+    in_its_mode(model, draw, case)
+    x = draw.tensor(3, 2)
+    return model, x
+
+
+@told
+def a_workshop_with_more(draw: Draw, case: Any) -> Any:
+    """A model that is not one layer after the other."""
     if case.calls == "same name":
 
         class Workshop:
@@ -84,23 +109,8 @@ def a_workshop(draw: Draw, case: Any) -> Any:
     if case.calls == "again":
         times = draw.choice((2, 3, 4))
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            if case.calls == "nested":
-                self.block = nn.Sequential(nn.Linear(2, 2), nn.ModuleDict({"last": nn.ELU()})["last"])
-            if case.calls == "same name":
-                self.twin = Workshop.Tanh()
-            if case.calls == "listed":
-                self.listed = [nn.Sequential(nn.Mish())]
-            if case.calls in ("direct", "unused"):
-                self.spare = nn.Softplus()
-            if case.calls == "in training":
-                self.noise = nn.Dropout()
-            self.act = nn.Tanh()
-            self.head = nn.Linear(2, 1)
-
-        def forward(self, x: Any) -> Any:
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Any) -> Any:
             h = self.act(input=x) if case.passing == "keyword" else self.act(x)
             if case.calls == "nested":
                 h = self.block(h)
@@ -124,59 +134,69 @@ def a_workshop(draw: Draw, case: Any) -> Any:
             else:
                 return self.head(h)
 
-    model = in_its_mode(Net, draw, case)
-    x = draw.tensor(3, 2)
-    return model, x
+    model: Any = Net({"act": nn.Tanh(), "head": nn.Linear(2, 1)})
+    if case.calls == "nested":
+        model.block = nn.Sequential(nn.Linear(2, 2), nn.ELU())
+    if case.calls == "same name":
+        model.twin = Workshop.Tanh()
+    if case.calls == "listed":
+        model.listed = [nn.Sequential(nn.Mish())]
+    if case.calls in ("direct", "unused"):
+        model.spare = nn.Softplus()
+    if case.calls == "in training":
+        model.noise = nn.Dropout()
+    return model
 
 
 @told
-def a_workload(draw: Draw, case: Any) -> Any:
-    """A model of a convolution, a linear layer and what else may come between them, and its input."""
+def a_convolution(draw: Draw, case: Any) -> Any:
+    """A convolution of each kind."""
     if case.conv == "subclass":
 
         class Conv(nn.Conv2d):
             pass
 
+        conv: Any = Conv(4, 6, 3)
+    elif case.conv == "groups":
+        conv = nn.Conv2d(4, 6, 3, groups=2)
+    elif case.conv == "stride":
+        conv = nn.Conv2d(4, 6, 3, stride=2, padding=1, bias=False)
+    elif case.conv == "kernel":
+        conv = nn.Conv2d(4, 6, (3, 2))
+    elif case.conv == "dilation":
+        conv = nn.Conv2d(4, 6, 3, dilation=(1, 2))
+    elif case.conv == "same":
+        conv = nn.Conv2d(4, 6, 3, padding="same")
+    else:
+        conv = nn.Conv2d(4, 6, 3)
+    return conv
+
+
+@told
+def a_workload(draw: Draw, case: Any) -> Any:
+    """A model of a convolution, a linear layer and what else may come between them, and its input."""
+    if case.more == "nothing":
+        model: Any = nn.Sequential(nn.Conv2d(4, 6, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        model.head = nn.Linear(6, 1)
+    else:
+        model = a_workload_with_more(draw, case)
+    in_its_mode(model, draw, case)
+    k = draw.tensor(draw.choice((2, 3, 4)), 1, 1, 1)
+    x = k.expand(-1, 4, 5, 6)
+    return model, x
+
+
+@told
+def a_workload_with_more(draw: Draw, case: Any) -> Any:
+    """A model that is not one layer after the other."""
     if case.more == "holds another":
 
         class Head(nn.Linear):
-            def __init__(self) -> None:
-                super().__init__(6, 2)
-                self.inner = nn.Linear(2, 2)
-
-            def forward(self, x: Any) -> Any:
+            def forward(self: Any, x: Any) -> Any:
                 return self.inner(super().forward(x))
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            if case.conv == "groups":
-                self.conv = nn.Conv2d(4, 6, 3, groups=2)
-            elif case.conv == "stride":
-                self.conv = nn.Conv2d(4, 6, 3, stride=2, padding=1, bias=False)
-            elif case.conv == "kernel":
-                self.conv = nn.Conv2d(4, 6, (3, 2))
-            elif case.conv == "dilation":
-                self.conv = nn.Conv2d(4, 6, 3, dilation=(1, 2))
-            elif case.conv == "same":
-                self.conv = nn.Conv2d(4, 6, 3, padding="same")
-            elif case.conv == "subclass":
-                self.conv = Conv(4, 6, 3)
-            else:
-                self.conv = nn.Conv2d(4, 6, 3)
-            if case.more in ("twice", "two names", "in training"):
-                self.again = nn.Sequential(nn.PReLU(), nn.Conv2d(6, 6, 2))
-            if case.more == "two names":
-                self.alias = self.again
-            if case.more in ("tokens", "function", "unused"):
-                self.tokens = nn.Linear(6, 6)
-            if case.more == "transposed":
-                self.up = nn.ConvTranspose2d(6, 6, 2)
-            if case.more == "one dimension":
-                self.along = nn.Conv1d(6, 6, 1)
-            self.head = Head() if case.more == "holds another" else nn.Linear(6, 1)
-
-        def forward(self, x: Any) -> Any:
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Any) -> Any:
             h = self.conv(input=x) if case.passing == "keyword" else self.conv(x)
             if case.more == "twice":
                 h = self.again(self.again(h))
@@ -200,23 +220,48 @@ def a_workload(draw: Draw, case: Any) -> Any:
             else:
                 return self.head(h)
 
-    model = in_its_mode(Net, draw, case)
-    k = draw.tensor(draw.choice((2, 3, 4)), 1, 1, 1)
-    x = k.expand(-1, 4, 5, 6)
-    return model, x
+    model: Any = Net(
+        {"conv": nn.Conv2d(4, 6, 3), "head": Head(6, 2) if case.more == "holds another" else nn.Linear(6, 1)}
+    )
+    if case.more == "holds another":
+        model.head.inner = nn.Linear(2, 2)
+    if case.more in ("twice", "two names", "in training"):
+        model.again = nn.Sequential(nn.PReLU(), nn.Conv2d(6, 6, 2))
+    if case.more == "two names":
+        model.alias = model.again
+    if case.more in ("tokens", "function", "unused"):
+        model.tokens = nn.Linear(6, 6)
+    if case.more == "transposed":
+        model.up = nn.ConvTranspose2d(6, 6, 2)
+    if case.more == "one dimension":
+        model.along = nn.Conv1d(6, 6, 1)
+    return model
 
 
 def counted(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     """All is counted."""
     model, x = made(draw, case)
-    yield "the result", call(model, x)
+    found = call(model, x)
+    yield "the result", found
+
+
+def one_convolution(call: Call, draw: Draw, case: Any) -> Seen:
+    """A convolution of each kind, alone."""
+    conv = a_convolution(draw, case)
+    if draw.is_double:
+        conv.double()
+    k = draw.tensor(draw.choice((2, 3, 4)), 1, 1, 1)
+    x = k.expand(-1, 4, 5, 6)
+    found = call(conv, x)
+    yield "the result for a convolution", found
 
 
 def anew(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     """A later call begins anew."""
     model, x = made(draw, case)
     found = call(model, x)
-    yield "the result of a second call", call(model, torch.cat([x, x, x]))
+    second = call(model, torch.cat([x, x, x]))
+    yield "the result of a second call", second
     yield "the result of the first call after that", found
 
 

@@ -7,6 +7,7 @@ and the numbers `lr`, `factor` (of the loss) and `shift` (of `y`).
 from typing import Any
 
 import torch
+from torch import nn
 
 from graders.scenes.planted import written
 from graders.scenes.stories.failing import an_error
@@ -17,6 +18,7 @@ RUNS = {
     "dtype": ("float32", "float64"),
     "x_is": ("data", "leaf"),
     "failure": ("ValueError", "KeyboardInterrupt"),
+    "stories": ("first", "all"),
 }
 
 
@@ -24,13 +26,23 @@ RUNS = {
 def a_run(draw: Draw, case: Any) -> Any:
     """A function that makes models, and what they get."""
     x = draw.tensor(3, 4, low=-2, high=2)
-    y = draw.tensor(3, 4, low=-2, high=2) + case.shift
+    y = draw.tensor(3, 4, low=-2, high=2)
+    if case.shift:
+        y += case.shift
+    make = written("make", case.model, x=x)
+    if case.factor == 1:
+        loss_fn: Any = nn.functional.mse_loss
+    else:
+        loss_fn = lambda out, y: case.factor * nn.functional.mse_loss(out, y)  # noqa: E731 - a line of the program
+    return x, y, make, loss_fn
+
+
+@told
+def leaves(x: Any, y: Any, case: Any) -> Any:
+    """The inputs and the targets may need gradients."""
     if case.x_is == "leaf":
         x.requires_grad_()
         y.requires_grad_()
-    make = written("make", case.model, x=x)
-    loss_fn = lambda out, y: case.factor * ((out - y) ** 2).mean()  # noqa: E731 - a line of the program
-    return x, y, make, loss_fn
 
 
 def diagnosed(call: Call, draw: Draw, case: Any) -> Seen:
@@ -42,15 +54,22 @@ def diagnosed(call: Call, draw: Draw, case: Any) -> Seen:
 
 def diagnosed_anew(call: Call, draw: Draw, case: Any) -> Seen:
     """Each call begins anew."""
+    if case.stories == "first":
+        return
     x, y, make, loss_fn = a_run(draw, case)
+    leaves(x, y, case)
     call(make, x, y, loss_fn, case.lr)
     sound = written("sound", case.sound, x=x)
-    yield "the diagnosis for other models", call(sound, x, y, lambda out, y: 1e-6 * ((out - y) ** 2).mean(), 0.002)
+    found = call(sound, x, y, lambda out, y: 1e-6 * ((out - y) ** 2).mean(), 0.002)
+    yield "the diagnosis for other models", found
 
 
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Nothing of the caller changes."""
+    if case.stories == "first":
+        return
     x, y, make, loss_fn = a_run(draw, case)
+    leaves(x, y, case)
     x.grad, y.grad = torch.full_like(x, 0.7), torch.full_like(y, 0.7)
     before = Watch(x=x, y=y)
     random = torch.get_rng_state()
@@ -61,14 +80,21 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """It holds when the loss raises."""
-    x, y, make, loss_fn = a_run(draw, case)
-    x.grad, error = torch.full_like(x, 0.7), an_error(draw, case)
+    if case.stories == "first":
+        return
+    x = draw.tensor(3, 4)
+    y = draw.tensor(3, 4)
+    leaves(x, y, case)
+    make = lambda: nn.Sequential(nn.Dropout(0.5), nn.Tanh())  # noqa: E731 - a line of the program
+    x.grad = torch.full_like(x, 0.7)
+    error = an_error(draw, case)
 
     def fails(*args: Any) -> None:
         raise error
 
     before = Watch(x=x, y=y)
-    random, came = torch.get_rng_state(), None
+    random = torch.get_rng_state()
+    came = None
     try:
         call(make, x, y, fails, case.lr)
     except (Exception, type(error)) as caught:

@@ -46,8 +46,7 @@ def a_model(draw: Draw, case: Any) -> Any:
     x = draw.tensor(4, 3)
     if case.x_is == "leaf":
         x.requires_grad_()
-    k = draw.tensor(4, 3)
-    return model, x, k
+    return model, x
 
 
 @told
@@ -62,34 +61,34 @@ def another_model(draw: Draw, case: Any) -> Any:
 
 def reported(call: Call, draw: Draw, case: Any) -> Seen:
     """The result is right."""
-    model, x, k = a_model(draw, case)
-    found = call(model, lambda out: (out * k).sum(), x)
+    model, x = a_model(draw, case)
+    found = call(model, lambda out: (out**3).sum(), x)
     yield "the result", found
 
 
 def reported_anew(call: Call, draw: Draw, case: Any) -> Seen:
     """A later call is not concerned with an earlier one, nor the other way round."""
-    model, x, k = a_model(draw, case)
-    found = call(model, lambda out: (out * k).sum(), x)
+    model, x = a_model(draw, case)
+    found = call(model, lambda out: (out**3).sum(), x)
     for module in model.modules():
         module.training = not module.training
-    later = call(model, lambda out: -(out * out * k).sum(), 2 * x.detach())
+    later = call(model, lambda out: -(out * out).sum(), 2 * x.detach())
     yield "the result of a later call in the other mode", later
     other = another_model(draw, case)
-    yield "the result for another model", call(other, lambda out: (out * k).sum(), x)
+    yield "the result for another model", call(other, lambda out: (out**3).sum(), x)
     yield "the result of the first call after that", found
 
 
 def reported_inside(call: Call, draw: Draw, case: Any) -> Seen:
     """The loss may call the function for another model."""
-    model, x, k = a_model(draw, case)
+    model, x = a_model(draw, case)
     other = another_model(draw, case)
     inner: list[Any] = []
 
     def loss_fn(out: Any) -> Any:
         if not inner:
-            inner.append(call(other, lambda out: (out * k).sum(), x.detach()))
-        return (out * k).sum()
+            inner.append(call(other, lambda out: (out**3).sum(), x.detach()))
+        return (out**3).sum()
 
     found = call(model, loss_fn, x)
     yield "the result around another call", found
@@ -98,21 +97,21 @@ def reported_inside(call: Call, draw: Draw, case: Any) -> Seen:
 
 def one_run(call: Call, draw: Draw, case: Any) -> Seen:
     """The model and the loss run once."""
-    model, x, k = a_model(draw, case)
+    model, x = a_model(draw, case)
     calls: list[str] = []
     model.register_forward_pre_hook(lambda module, args: calls.append("model"))
-    call(model, lambda out: [calls.append("loss_fn"), (out * k).sum()][1], x)
+    call(model, lambda out: [calls.append("loss_fn"), (out**3).sum()][1], x)
     yield "the calls", calls
 
 
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
-    model, x, k = a_model(draw, case)
+    model, x = a_model(draw, case)
     if case.grad == "filled":
         for leaf in (*model.parameters(), x):
             leaf.grad = torch.full_like(leaf, 0.7)
-    before = Watch(model=model, x=x, k=k)
-    found = call(model, lambda out: (out * k).sum(), x)
+    before = Watch(model=model, x=x)
+    found = call(model, lambda out: (out**3).sum(), x)
     yield "by the call", before.differences()
     yield "the result where there are gradients before", found
     yield "the next random number", torch.rand(1)

@@ -12,18 +12,17 @@ from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
 Made = Callable[[Draw, Any], Any]
-"""Makes a model, and another one."""
+"""Makes a model."""
 More = Callable[[Any], tuple[Any, ...]]
 """The arguments after the model and the tokens."""
 STREAMS = {
     "output": ("tuple", "tensor", "tuple of one"),
-    "stream": ("new", "in place"),
     "blocks": (2, 1, 3),
     "norm": ("layer", "root mean square", "none"),
     "dtype": ("float32", "float64"),
     "mode": ("eval", "train", "mixed"),
     "grad": ("empty", "filled"),
-    "hooks": ("none", "watching", "replacing"),
+    "hooks": ("none", "watching"),
     "grad_mode": ("on", "off"),
     **FAILURES,
     "failing_run": (1,),
@@ -36,11 +35,6 @@ PATTERNS = {
     **{name: STREAMS[name] for name in ("dtype", "mode", "grad", "grad_mode", "failure", "failing_run")},
     "hooks": ("none", "watching"),
 }
-
-
-def overwrites_nothing(stream: str, blocks: int) -> bool:
-    """With one block, nothing that flows between blocks is written over."""
-    return stream == "in place" and blocks == 1
 
 
 def no_more(case: Any) -> tuple[()]:
@@ -68,84 +62,69 @@ def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
         model.embed.requires_grad_(False)
     if case.grad_mode == "off":
         torch.set_grad_enabled(False)
-    return model
+
+
+@told
+def a_block(case: Any) -> Any:
+    """The class of a block that returns a tuple."""
+
+    class Block(nn.Linear):
+        def forward(self: Any, hidden: Tensor) -> Any:
+            if case.output == "tuple":
+                return super().forward(hidden), None
+            else:
+                return (super().forward(hidden),)
+
+    return Block
 
 
 @told
 def a_net(case: Any) -> Any:
-    """The class of a model with blocks, which does more than embed its tokens."""
+    """A model with blocks, which does more than embed its tokens."""
 
-    class Block(nn.Linear):
-        def forward(self, hidden: Tensor) -> Any:
-            stream = super().forward(hidden)
-            if case.stream == "in place":
-                stream = hidden.copy_(stream)
-            if case.output == "tuple":
-                return stream, None
-            elif case.output == "tuple of one":
-                return (stream,)
-            else:
-                return stream
-
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed, self.position = nn.Embedding(5, 3), nn.Embedding(6, 3)
-            self.blocks = nn.ModuleList(Block(3, 3) for _ in range(case.blocks))
-            if case.norm == "layer":
-                self.norm: Any = nn.LayerNorm(3)
-            elif case.norm == "root mean square":
-                self.norm = nn.RMSNorm(3)
-            else:
-                self.norm = nn.Identity()
-            self.unembed = nn.Linear(3, 5)
-
-        def forward(self, tokens: Tensor) -> Any:
-            hidden = self.embed(tokens) + self.position.weight[: tokens.shape[1]]
-            hidden = 2 * hidden if self.training else hidden
+    class Net(nn.ModuleDict):
+        def forward(self: Any, tokens: Tensor) -> Any:
+            hidden = (1 + self.training) * self.embed(tokens).cumsum(1)
             for block in self.blocks:
-                if case.output == "tensor":
-                    hidden = block(hidden)
-                else:
-                    hidden = block(hidden)[0]
-            if case.norm == "not called":
-                return self.unembed(hidden)
-            else:
-                return self.unembed(self.norm(hidden))
+                hidden = block(hidden) if case.output == "tensor" else block(hidden)[0]
+            return self.unembed(hidden) if case.norm == "not called" else self.unembed(self.norm(hidden))
 
-    return Net
+    if case.output == "tensor":
+        blocks = nn.ModuleList(nn.Linear(3, 3) for _ in range(case.blocks))
+    else:
+        Block = a_block(case)
+        blocks = nn.ModuleList(Block(3, 3) for _ in range(case.blocks))
+    if case.norm == "layer":
+        norm: Any = nn.LayerNorm(3)
+    elif case.norm == "root mean square":
+        norm = nn.RMSNorm(3)
+    else:
+        norm = nn.Identity()
+    model = Net({"embed": nn.Embedding(5, 3), "blocks": blocks, "norm": norm, "unembed": nn.Linear(3, 5)})
+    return model
 
 
 @told
 def a_model(draw: Draw, case: Any) -> Any:
-    """The lesson's own model or one of that class, with hooks of the caller on its first block, and another one."""
+    """The lesson's own model or one of that class, with a hook of the caller on its first block."""
     torch.manual_seed(draw.choice(range(100)))
-    if case.output == "tuple" and case.stream == "new" and case.norm == "layer" and case.mode == "eval":
+    if case.output == "tuple" and case.norm == "layer" and case.mode == "eval":
         from graders.nets import Decoder
 
-        model = Decoder(5, width=4, heads=2, blocks=case.blocks)
-        other = Decoder(5, width=4, heads=2, blocks=case.blocks)
+        model: Any = Decoder(5, width=4, heads=2, blocks=case.blocks)
     else:
-        Net = a_net(case)
-        model = Net()
-        other = Net()
+        model = a_net(case)
     if case.norm in ("layer", "root mean square"):
         nn.init.uniform_(model.norm.weight)
     if case.hooks == "watching":
         model.blocks[0].register_forward_hook(lambda module, args, out: None)
-    if case.hooks == "replacing" and case.output == "tensor":
-        model.blocks[0].register_forward_hook(lambda module, args, out: -2 * out)
-    if case.hooks == "replacing" and case.output != "tensor":
-        model.blocks[0].register_forward_hook(lambda module, args, out: (-2 * out[0], *out[1:]))
-    if draw.is_double:
-        other.double()
-    in_state = in_its_state(model, draw, case)
-    return in_state, other
+    in_its_state(model, draw, case)
+    return model
 
 
 @told
 def a_decoder(draw: Draw, case: Any) -> Any:
-    """A decoder of two blocks, with hooks of the caller on the attention of one, and another one."""
+    """A decoder of two blocks, with hooks of the caller on the attention of one."""
     from graders.nets import Decoder
 
     torch.manual_seed(draw.choice(range(100)))
@@ -153,35 +132,69 @@ def a_decoder(draw: Draw, case: Any) -> Any:
     if case.hooks == "watching":
         model.blocks[case.layer].attention.register_forward_hook(lambda module, args, out: None)
         model.blocks[case.layer].attention.register_forward_pre_hook(lambda module, args: None)
-    other = Decoder(5, width=width_of(case), heads=case.heads, blocks=2)
-    if draw.is_double:
-        other.double()
-    in_state = in_its_state(model, draw, case)
-    return in_state, other
+    in_its_state(model, draw, case)
+    return model
 
 
 def read(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """What comes back is what flowed."""
-    model, other = made(draw, case)
+    model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
-    yield "the result", call(model, tokens, *more(case))
+    found = call(model, tokens, *more(case))
+    yield "the result", found
 
 
 def one_text(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """A batch of one, and of more texts than tokens."""
-    model, other = made(draw, case)
+    model = made(draw, case)
     text = some_tokens(draw, 1, 3)
     texts = some_tokens(draw, 3, 2)
-    yield "the result for one text", call(model, text, *more(case))
-    yield "the result for three texts", call(model, texts, *more(case))
+    found = call(model, text, *more(case))
+    yield "the result for one text", found
+    found = call(model, texts, *more(case))
+    yield "the result for three texts", found
 
 
 READ = (read, one_text)
 
 
+def overwritten(call: Call, draw: Draw, case: Any) -> Seen:
+    """The blocks overwrite what they get."""
+
+    class Block(nn.Linear):
+        def forward(self: Any, hidden: Tensor) -> Any:
+            return hidden.copy_(super().forward(hidden))
+
+    class Net(nn.ModuleDict):
+        def forward(self: Any, tokens: Tensor) -> Any:
+            hidden = self.embed(tokens)
+            for block in self.blocks:
+                hidden = block(hidden)
+            return self.unembed(self.norm(hidden))
+
+    torch.manual_seed(draw.choice(range(100)))
+    blocks = nn.ModuleList([Block(3, 3), Block(3, 3)])
+    model = Net({"embed": nn.Embedding(5, 3), "blocks": blocks, "norm": nn.RMSNorm(3), "unembed": nn.Linear(3, 5)})
+    tokens = some_tokens(draw, 2, 4)
+    found = call(model, tokens)
+    yield "the result where blocks overwrite what they get", found
+
+
+def replaced(call: Call, draw: Draw, case: Any) -> Seen:
+    """A hook of the caller replaces what leaves a block."""
+    from graders.nets import Decoder
+
+    torch.manual_seed(draw.choice(range(100)))
+    model = Decoder(5, width=4, heads=2, blocks=2)
+    model.blocks[0].register_forward_hook(lambda module, args, out: (-2 * out[0], *out[1:]))
+    tokens = some_tokens(draw, 2, 4)
+    found = call(model, tokens)
+    yield "the result where a hook replaces what leaves a block", found
+
+
 def run_once(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """The model runs once, and returns what it returns without the function."""
-    model, other = made(draw, case)
+    model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     logits: list[Any] = []
     modes: list[bool] = []
@@ -194,7 +207,7 @@ def run_once(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
 
 def afresh(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """A later call is not concerned with an earlier one, nor the other way round."""
-    model, other = made(draw, case)
+    model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     later_tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens, *more(case))
@@ -205,7 +218,10 @@ def afresh(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
 
 def called_inside(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """A hook of the model may make such a call for another model."""
-    model, other = made(draw, case)
+    import copy
+
+    model = made(draw, case)
+    other = copy.deepcopy(model)
     tokens = some_tokens(draw, 2, 4)
     inner_tokens = some_tokens(draw, 1, 3)
     inner: list[Any] = []
@@ -218,7 +234,7 @@ def called_inside(call: Call, draw: Draw, case: Any, made: Made, more: More) -> 
 
 def left_alone(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """Nothing of the caller changes."""
-    model, other = made(draw, case)
+    model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     before = Watch(model=model, tokens=tokens)
     call(model, tokens, *more(case))
@@ -227,9 +243,10 @@ def left_alone(call: Call, draw: Draw, case: Any, made: Made, more: More) -> See
 
 def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
     """An exception of the model comes through, and nothing is left."""
-    model, other = made(draw, case)
+    model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
-    yield "the result of a call in which nothing fails", call(model, tokens, *more(case))
+    found = call(model, tokens, *more(case))
+    yield "the result of a call in which nothing fails", found
     error, fails = a_failing_call(draw, case)
     model.unembed.register_forward_pre_hook(fails)
     torch.set_grad_enabled(True)

@@ -18,16 +18,18 @@ AXES = {
     "failure": ("ValueError", "KeyboardInterrupt"),
     "failing_run": (2, 1),
 }
-LARGEST = 8.0
-"""A number that occurs once in each channel of all batches together; all others are far smaller."""
 
 
 def some_batches(draw: Draw, case: Any, count: int) -> list[torch.Tensor]:
-    """Batches of different sizes with four channels."""
+    """Batches of different sizes with four channels, which are positive never (two of them), once, or once faintly."""
     sizes = [draw.shuffled((2, 1, 1))[: case.rank - 2] for _ in range(count)]
-    batches = [draw.tensor(2 + index % 2, 4, *rest) for index, rest in enumerate(sizes)]
-    for channel in range(4):
-        batches[channel % count][-1, channel].view(-1)[-1] = LARGEST
+    batches = [-draw.tensor(2 - index % 2, 4, *rest, low=0.3) for index, rest in enumerate(sizes)]
+    start = draw.choice(range(4))  # the two that are never positive stay beside each other
+    never, once, faintly = ((start + step) % 4 for step in (1, 2, 3))
+    for batch in batches:
+        batch[:, never] = 0
+    for channel, number in ((once, draw.number(1, 3)), (faintly, 1e-15)):
+        batches[channel % count][-1, channel].view(-1)[-1] = number
     return batches
 
 
@@ -39,14 +41,15 @@ def a_model(draw: Draw, case: Any) -> Any:
         model.eval()
     if case.hooks == "watching":
         model.register_forward_hook(lambda module, args, out: None)
-    batches = some_batches(draw, case, 4)
+    batches = some_batches(draw, case, 3)
     return model, batches
 
 
 def found(call: Call, draw: Draw, case: Any) -> Seen:
     """The dead channels are found."""
     model, batches = a_model(draw, case)
-    yield "the dict", call(model, batches)
+    dead = call(model, batches)
+    yield "the dict", dead
 
 
 def found_in_a_relu(call: Call, draw: Draw, case: Any) -> Seen:

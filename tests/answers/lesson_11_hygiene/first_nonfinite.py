@@ -163,15 +163,15 @@ def first_nonfinite(model, x):
 
 WRONG = [
     Wrong(
-        "uses no hook, and looks at the weights in the order of the run",
+        "uses no hook, and looks at the limits in the order of the run",
         violates="find the first call of a leaf",
         check="test_the_first_leaf_to_blame_is_named",
         source="""
 def first_nonfinite(model, x):
     model(x)
     parts = dict(model.named_modules())
-    for name in ("stem", "block.1", "head", ""):
-        if hasattr(parts.get(name), "w") and parts[name].w.min() <= 0:
+    for name in ("stem", "block.0", "head", "", "1", "3.0", "5"):
+        if getattr(parts.get(name), "threshold", 0) > 0.5:
             return name
     return None
 """,
@@ -194,7 +194,6 @@ SURVIVORS = {
     "not for all: for name, module in _part([(name, module)": "their order does not matter",
     "not for all: handles = [h for n, m in _part([(n, m)": "their order does not matter",
     "a list for a tuple": "only its entries are used",
-    "under no_grad": "nothing is asked of the graph",
     "almost: self.name, self.clean = (None, True)": "it is set before each call",
     "one global slot: flags = ": "leaves are not nested: it is written before each call, and read after it",
     "not for all: handles = [h for n, m in model.named_modules() if … in _part(attach(n, m), step=-1)]": (

@@ -388,7 +388,6 @@ WRONG = [
         "compares with the largest gradient",
         "the first that\n    fits of",
         ("if size < last / 10000:", "if size < max(size for _, size in arriving) / 10000:"),
-        check="test_each_call_begins_anew",
     ),
     wrong(
         "its own seed",

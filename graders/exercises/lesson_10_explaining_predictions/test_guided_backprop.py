@@ -70,8 +70,8 @@ class TestGuidedBackprop:
     **Fine print.** `model` turns images [B, C, H, W] into logits [B, number of classes]. The ReLU's own rule, 0 where
     its input was not positive, stays in force. Everything else passes gradients as always: other modules, `nn.ReLU6`,
     `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`. Other modules may work in place, but nothing
-    overwrites `x` or a ReLU's input or output; other people's hooks on a ReLU only watch. `x` and parameters may
-    require grad. The model may run repeatedly.
+    overwrites `x` or a ReLU's input or output; others' hooks on a ReLU only watch. `x` and parameters may require
+    grad. The model may run repeatedly.
     """
 
     def reference(model, x, cls):

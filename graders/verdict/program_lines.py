@@ -56,7 +56,7 @@ def shortened(lines: Sequence[Line], name: str) -> list[Line]:
         line = plain
         stores, uses = line.names
         is_block = "\n" in line.text and not line.text.startswith(("def ", "class "))
-        acts = (is_block or not stores) and bool(names & wanted)
+        acts = (is_block or not stores or ".register_" in line.text) and bool(names & wanted)
         sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
         if not kept or name in uses or stores & wanted or acts or sets_state:
             kept.append(line)

@@ -118,9 +118,6 @@ class TestCountCallsByType:
 
             return Counter(of_torch(module).__name__ for module in calls(model, x))
 
-        def another_name__2(model, x):
-            return Counter(type(module).__qualname__ for module in calls(model, x))
-
         def zeros_for_others(model, x):
             """Your dict has classes that are never called. It has those alone of which there is a call: let the hook
             make the entry.

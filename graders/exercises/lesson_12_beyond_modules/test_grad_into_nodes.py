@@ -78,9 +78,9 @@ class TestGradIntoNodes:
     {'ReluBackward0': tensor([1., 1.])}
 
     **Fine print.** `node_names` is a set, and a name is what a node's method `name()` returns; each occurs at most once
-    in the graph. Where a node has several outputs, take the gradient of the first, which is used: the complete one, the
-    sum over all uses, as hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in
-    a row, and many paths to one node. The leaves get their `.grad`, on top of what it holds.
+    in the graph. Of several outputs of a node, take the gradient of the first, which is used: the sum over all uses, as
+    hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and many paths
+    to one node. The leaves get their `.grad`, on top of what it holds.
     """
 
     reference = collected

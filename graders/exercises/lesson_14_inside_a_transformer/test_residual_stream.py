@@ -96,10 +96,6 @@ class TestResidualStream:
             """
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
 
-        def embeddings_alone__2(model, tokens):
-            first = model.embed(tokens) + model.position(torch.arange(tokens.shape[1]))
-            return torch.stack([first.detach(), *stream_of(model, tokens)[1:]])
-
         def what_the_norm_gets(model, tokens):
             """Your last entry is what `model.norm` gets. Behind the last block the model may do anything, and need not
             call the norm at all: take what the last block passes on.
@@ -120,6 +116,10 @@ class TestResidualStream:
             for block in model.blocks:
                 stream.append(first_of(block(stream[-1].clone())).detach())
             return torch.stack(stream)
+
+        def rebuilt__2(model, tokens):
+            first = model.embed(tokens) + model.position(torch.arange(tokens.shape[1]))
+            return torch.stack([first.detach(), *stream_of(model, tokens)[1:]])
 
         def what_blocks_add(model, tokens):
             """You returned what each block adds. What flows on is the sum: what the block returns."""

@@ -16,7 +16,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from typing import Any
 
@@ -24,7 +23,7 @@ MAX_REQUEST = 1 << 17
 """Bytes of a request."""
 MAX_DESCRIPTORS = 8
 
-can_fork = sys.platform == "linux"
+can_fork = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
 """Whether a process that has used torch can be forked on this platform: only on Linux."""
 
 

@@ -56,6 +56,7 @@ def shortened(lines: Sequence[Line], name: str) -> list[Line]:
         line = plain
         stores, uses = line.names
         is_block = "\n" in line.text and not line.text.startswith(("def ", "class "))
+        # A hook acts on its module, even where the line keeps the handle.
         acts = (is_block or not stores or ".register_" in line.text) and bool(names & wanted)
         sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
         if not kept or name in uses or stores & wanted or acts or sets_state:
@@ -70,8 +71,9 @@ def _with_plain_handler(line: Line, wanted: set[str]) -> Line:
         return line
     (block,) = ast.parse(line.text).body
     assert isinstance(block, ast.Try)
-    noted = Line("\n".join(ast.unparse(part) for handler in block.handlers for part in handler.body)).names[0]
-    if not noted or noted & wanted:
+    body = [part for handler in block.handlers for part in handler.body]
+    noted = Line("\n".join(map(ast.unparse, body))).names[0]
+    if noted & wanted or not all(isinstance(part, ast.Assign) for part in body):
         return line
     block.handlers = [ast.ExceptHandler(ast.Name("BaseException", ast.Load()), None, [ast.Pass()])]
     return Line(ast.unparse(ast.fix_missing_locations(block)))

@@ -60,7 +60,7 @@ def _programs(key: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_helper(node: ast.stmt) -> bool:
-    """Whether a wrong program may need this statement of its grader's file: all but the exercise itself may be."""
+    """Whether wrong programs may need this statement of their file: any but the exercise itself."""
     return not (isinstance(node, ast.ClassDef) and node.decorator_list)
 
 

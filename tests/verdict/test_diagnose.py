@@ -22,6 +22,7 @@ LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
 LATER = Difference(Kind.VALUE, "the result of a later call", "", "1", "2")
 NOTHING = Difference(Kind.MISSING, "the result", "", "a tensor", "None")
 CHANGED = Difference(Kind.CHANGED, note="the values of `x` changed")
+EMPTY = Difference(Kind.VALUE, "the result", "", "3 entries", "0")
 GRAPH = Difference(Kind.GRAPH, "total", note="it has a graph")
 
 
@@ -55,6 +56,11 @@ def test_each_check_is_explained_by_itself_up_to_two_causes() -> None:
     assert found([[LEFT, WRONG, CHANGED]]) == ("hook-left", "changed-what-was-given")
     assert found([[NOTHING, LEFT]]) == ("missing-return", "hook-left")
     assert found([[LEFT, LEFT, CHANGED]]) == ("hook-left", "changed-what-was-given")
+
+
+def test_that_nothing_was_recorded_follows_from_any_other_cause() -> None:
+    assert found([[EMPTY, EMPTY]]) == ("nothing-recorded",)
+    assert found([[LEFT, EMPTY]]) == ("hook-left",)
 
 
 def test_nothing_is_named_while_what_shows_first_has_no_name() -> None:

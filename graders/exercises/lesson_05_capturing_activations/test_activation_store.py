@@ -2,7 +2,7 @@
 
 from graders.exercises.authoring import exercise
 from graders.scenes.scene import stories
-from graders.scenes.stories import stores
+from graders.scenes.stories import model_states, stores
 
 
 class Store:
@@ -64,7 +64,7 @@ class Store:
             "each store has its own record": stores.OWN,
         },
         axes=stores.AXES,
-        impossible=stores.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
     ),
 )
 class TestActivationStore:

@@ -9,7 +9,7 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     wrong_runs,
 )
 from graders.scenes.scene import stories
-from graders.scenes.stories import captures
+from graders.scenes.stories import captures, model_states
 
 
 def same(one, other):
@@ -48,7 +48,7 @@ def capture(model, name, x, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.CALLS, **captures.MODEL},
-        impossible=captures.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         names=captures.one_name,
         function=captures.itself,
     ),

@@ -8,7 +8,7 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     wrong_runs,
 )
 from graders.scenes.scene import stories
-from graders.scenes.stories import captures
+from graders.scenes.stories import captures, model_states
 
 
 def capture(model, names, x, **how):
@@ -44,7 +44,7 @@ def capture(model, names, x, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.SEVERAL, **captures.MODEL},
-        impossible=captures.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         names=captures.a_list_of_names,
         function=captures.itself,
     ),

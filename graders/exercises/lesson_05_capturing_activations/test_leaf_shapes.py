@@ -11,7 +11,7 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     wrong_runs,
 )
 from graders.scenes.scene import stories
-from graders.scenes.stories import captures
+from graders.scenes.stories import captures, model_states
 
 
 def leaves(model):
@@ -58,7 +58,7 @@ def shapes(model, x, names=leaves, which=-1, shape=shape, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.LEAVES, **captures.MODEL},
-        impossible=captures.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         names=captures.no_name,
         function=captures.itself,
     ),

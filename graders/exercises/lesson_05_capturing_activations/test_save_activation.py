@@ -7,7 +7,7 @@ import torch
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import outputs, run_with_hooks, wrong_runs
 from graders.scenes.scene import stories
-from graders.scenes.stories import captures
+from graders.scenes.stories import captures, model_states
 
 
 def save(model, name, x, path, which=0, **how):
@@ -43,7 +43,7 @@ def save(model, name, x, path, which=0, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.FIRST, **captures.MODEL},
-        impossible=captures.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         names=captures.one_name,
         function=captures.through_a_file,
     ),

@@ -6,6 +6,7 @@ from graders.exercises.authoring import exercise
 from graders.exercises.lesson_06_changing_the_forward.programs import run, wrong_runs
 from graders.scenes.scene import stories
 from graders.scenes.stories import edited_runs as edits
+from graders.scenes.stories import model_states
 
 
 def zeros(output, channels, dim=1):
@@ -51,7 +52,7 @@ def all_but(output, channels):
             "a call inside a call changes nothing": edits.called_inside,
         },
         axes=edits.MODEL,
-        impossible=edits.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         ask=edits.ablated,
         runs=1,
     ),

@@ -8,6 +8,7 @@ from graders.exercises.authoring import exercise
 from graders.exercises.lesson_06_changing_the_forward import programs
 from graders.scenes.scene import stories
 from graders.scenes.stories import edited_runs as edits
+from graders.scenes.stories import model_states
 
 
 def put(output, kept, channels, dim=1):
@@ -61,7 +62,7 @@ class Stop(Exception):
             "a call inside a call changes nothing": edits.called_inside,
         },
         axes=edits.MODEL,
-        impossible=edits.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         ask=edits.patched,
         runs=2,
     ),

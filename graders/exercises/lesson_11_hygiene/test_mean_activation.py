@@ -11,7 +11,7 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     wrong_runs,
 )
 from graders.scenes.scene import stories
-from graders.scenes.stories import captures
+from graders.scenes.stories import captures, model_states
 from graders.scenes.stories.kept_graphs import no_graph_kept
 
 
@@ -50,7 +50,7 @@ def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how)
             "nothing of the caller changes": captures.left_alone,
         },
         axes={**captures.ONE, **captures.MODEL, **captures.SHIFTED},
-        impossible=captures.IMPOSSIBLE,
+        impossible=[model_states.no_odd_chain],
         names=captures.one_name,
         function=captures.itself,
     ),

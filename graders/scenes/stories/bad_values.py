@@ -43,7 +43,7 @@ def a_net(case: Any) -> Any:
 
 
 def limit(limits: Any, index: int) -> Any:
-    """One of the limits."""
+    """One of the limits, which a program says as a number."""
     return limits[index]
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.stories.conv_nets import a_net_with_convolutions, is_convolutional
-from graders.scenes.stories.model_states import in_its_state
+from graders.scenes.stories.model_states import in_its_state, is_chain
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -43,19 +43,6 @@ def names_of(case: Any) -> list[str]:
     """The names of the layers in question, in an order in which they do not run. Behind a semicolon are others."""
     found: list[str] = case.layer.partition("; ")[0].split(", ")
     return found
-
-
-def is_chain(case: Any) -> bool:
-    """Whether the model has its layers one after the other, which makes the shortest programs."""
-    return "chain" in case.layer
-
-
-def no_odd_chain(layer: str, odd: str) -> bool:
-    """A chain calls its layers with one tensor, and returns what comes out of the last."""
-    return "chain" in layer and odd in ("keyword", "tuple", "dict", "unused")
-
-
-IMPOSSIBLE = [no_odd_chain]
 
 
 def first_name(case: Any) -> str:

@@ -149,7 +149,7 @@ def a_workshop_with_more(draw: Draw, case: Any) -> Any:
 
 
 @told
-def a_convolution(draw: Draw, case: Any) -> Any:
+def a_convolution(case: Any) -> Any:
     """A convolution of each kind."""
     if case.conv == "subclass":
 
@@ -179,7 +179,7 @@ def a_workload(draw: Draw, case: Any) -> Any:
         model: Any = nn.Sequential(nn.Conv2d(4, 6, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         model.head = nn.Linear(6, 1)
     else:
-        model = a_workload_with_more(draw, case)
+        model = a_workload_with_more(case)
     in_its_mode(model, draw, case)
     k = draw.tensor(draw.choice((2, 3, 4)), 1, 1, 1)
     x = k.expand(-1, 4, 5, 6)
@@ -187,7 +187,7 @@ def a_workload(draw: Draw, case: Any) -> Any:
 
 
 @told
-def a_workload_with_more(draw: Draw, case: Any) -> Any:
+def a_workload_with_more(case: Any) -> Any:
     """A model that is not one layer after the other."""
     if case.more == "holds another":
 
@@ -247,7 +247,7 @@ def counted(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
 
 def one_convolution(call: Call, draw: Draw, case: Any) -> Seen:
     """A convolution of each kind, alone."""
-    conv = a_convolution(draw, case)
+    conv = a_convolution(case)
     if draw.is_double:
         conv.double()
     k = draw.tensor(draw.choice((2, 3, 4)), 1, 1, 1)

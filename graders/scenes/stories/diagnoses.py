@@ -18,6 +18,7 @@ RUNS = {
     "dtype": ("float32", "float64"),
     "x_is": ("data", "leaf"),
     "failure": ("ValueError", "KeyboardInterrupt"),
+    # Each call of the function takes some twenty passes: where it is "first", only the diagnosis is asked for.
     "stories": ("first", "all"),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.stories.model_states import in_its_state
+from graders.scenes.stories.model_states import in_its_state, is_chain
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -24,14 +24,6 @@ MODEL = {
     "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
     "breaks": ("at the end", "at the start"),
 }
-
-
-def no_odd_chain(layer: str, odd: str) -> bool:
-    """A chain calls its layers with one tensor."""
-    return "chain" in layer and odd == "keyword"
-
-
-IMPOSSIBLE = [no_odd_chain]
 
 
 def name_of(case: Any) -> str:
@@ -104,7 +96,7 @@ def a_net(case: Any) -> Any:
 @told
 def a_model(draw: Draw, case: Any) -> Any:
     """A model with the layer in question, and two inputs."""
-    if "chain" in case.layer:
+    if is_chain(case):
         model = a_chain(case)
     else:
         Net = a_net(case)
@@ -141,15 +133,11 @@ def whole(call: Call, draw: Draw, case: Any) -> Seen:
 def around(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     """What goes around the layer stays as it is."""
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.skip = nn.Identity()
-
-        def forward(self, x: Tensor) -> Any:
+    class Net(nn.ModuleDict):
+        def forward(self: Any, x: Tensor) -> Any:
             return self.skip(x) + 2 * x
 
-    model = Net()
+    model = Net({"skip": nn.Identity()})
     few = [1]
     x = draw.tensor(2, 3)
     y = draw.tensor(2, 3)

@@ -7,6 +7,16 @@ import torch
 from graders.scenes.story import Draw, told
 
 
+def is_chain(case: Any) -> bool:
+    """Whether the model has its layers one after the other, which makes the shortest programs."""
+    return "chain" in case.layer
+
+
+def no_odd_chain(layer: str, odd: str) -> bool:
+    """A chain calls its layers with one tensor, and returns what comes out of the last."""
+    return "chain" in layer and odd in ("keyword", "tuple", "dict", "unused")
+
+
 @told
 def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
     """Give a model with a layer `norm` its state: its dtype, its mode, that layer frozen, or `.grad` filled before."""

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from graders.core.cells import MAX_PARSED, bound_names, defining_cell_by_name
+from graders.core.cells import MAX_PARSED, _parse_bound_names, bound_names, defining_cell_by_name
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_no_notebook_takes_long_and_each_cell_is_parsed_once(source: str) -> Non
     cells = [f"#{number}\n{source}" for number in range(50)]
     started = time.process_time()
     first = defining_cell_by_name(cells)
-    assert time.process_time() - started < 3
-    started = time.process_time()
-    assert [defining_cell_by_name(cells) for _ in range(10)] == [first] * 10
-    assert time.process_time() - started < 1.5
+    assert time.process_time() - started < 30  # a fuse: what grows with the square of a cell takes minutes
+    parsed = _parse_bound_names.cache_info().misses
+    assert [defining_cell_by_name(cells) for _ in range(3)] == [first] * 3
+    assert _parse_bound_names.cache_info().misses == parsed

@@ -155,8 +155,8 @@ class TestPatchActivation:
             return programs.run(model, name, hook, torch.cat([clean, corrupt]))[count:]
 
         def mixed_by_numbers(model, name, clean, corrupt, channels=None):
-            """Where the corrupt run held `inf` or `nan`, `nan` is left: that is what `0 * inf` and `inf - inf` give. Do
-            not mix the two outputs by numbers. Write the channels, `new[:, channels] = kept[:, channels]`, into a
+            """Where one of the two runs held `inf` or `nan`, `nan` is left: that is what `0 * inf` and `inf - inf` are.
+            Do not mix the two outputs by numbers. Write the channels, `new[:, channels] = kept[:, channels]`, into a
             clone.
             """
 

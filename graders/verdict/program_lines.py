@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 import symtable
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -92,10 +93,11 @@ def _with_joined_end(lines: list[Line]) -> list[Line]:
 def code_of(value: Any) -> str:
     """A value as Python code. Raises `Untold`."""
     if type(value) is Tensor and not value.requires_grad:
+        numbers, dtype = value.tolist(), f", dtype={value.dtype}"
         if value.dtype is torch.float32:  # the fewest digits that give the same number
-            numbers = _map_floats(value.tolist(), lambda number: float(str(np.float32(number))))
-            return f"torch.tensor({numbers})"
-        return f"torch.tensor({value.tolist()}{'' if value.dtype is torch.int64 else f', dtype={value.dtype}'})"
+            numbers, dtype = _map_floats(numbers, lambda number: float(str(np.float32(number)))), ""
+        written = re.sub(r"\b(?=(inf|nan)\b)", "torch.", str(numbers))
+        return f"torch.tensor({written}{'' if value.dtype is torch.int64 else dtype})"
     if type(value) in (list, tuple):
         inner = ", ".join(map(code_of, value))
         return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"

@@ -7,14 +7,16 @@ list of wrong answers, each with what it violates (`graders.author.answers`). A 
 from __future__ import annotations
 
 import ast
+import dis
 import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from graders.core import course
+from graders.core.cells import bound_names
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.scene_exercise import SceneExercise
 
@@ -47,21 +49,38 @@ def _wrong(module: ModuleType) -> dict[str, str]:
 
 
 def _programs(key: str) -> Iterator[tuple[str, str]]:
-    """The mistakes whose programs stand in the file of an exercise, each with its last form as the text of a cell."""
+    """The mistakes whose programs stand alone in the file of an exercise, each with its last form as a cell's text.
+
+    A box has no module of a grader: programs that take something from one are left out.
+    """
     exercise = course.find_exercise(key)
     if isinstance(exercise, SceneExercise):
-        text = exercise.file.read_text()
-        helpers = [ast.get_source_segment(text, node) for node in ast.parse(text).body if _is_helper(node)]
         for program in exercise.comparison.stage.programs[exercise.comparison.mistakes.start :]:
             if program is not NOTHING_DONE and inspect.getsourcefile(program.function) == str(exercise.file):
                 own = textwrap.dedent(inspect.getsource(program.function))
                 own = own.replace(program.function.__name__, exercise.name, 1)
-                yield program.id, "\n\n".join([*map(str, helpers), own])
+                statements = _statements_used_by(own, exercise.file.read_text())
+                if not any(statement.startswith("from graders") for statement in statements):
+                    yield program.id, "\n\n".join([*statements, own])
 
 
-def _is_helper(node: ast.stmt) -> bool:
-    """Whether wrong programs may need this statement of their file: any but the exercise itself."""
-    return not (isinstance(node, ast.ClassDef) and node.decorator_list)
+def _statements_used_by(own: str, text: str) -> list[str]:
+    """The statements of a file that a function needs, in the file's order."""
+    statements = [str(ast.get_source_segment(text, node)) for node in ast.parse(text).body]
+    used, pending = set[str](), [own]
+    while pending:
+        wanted = _global_names(compile(pending.pop(), "cell", "exec"))
+        found = {statement for statement in statements if bound_names(statement) & wanted} - used
+        used |= found
+        pending += found
+    return [statement for statement in statements if statement in used]
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """The names that this code, and the functions in it, look up outside functions."""
+    inner = (part for part in code.co_consts if isinstance(part, CodeType))
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*map(_global_names, inner))
 
 
 def _module(lesson: str, key: str) -> ModuleType:

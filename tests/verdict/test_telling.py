@@ -93,6 +93,7 @@ def test_a_story_is_short_and_says_what_it_promises(key: str) -> None:
         (torch.tensor([0.3, -1.7]), "torch.tensor([0.3, -1.7])"),
         (torch.tensor(0.3, dtype=torch.float64), "torch.tensor(0.3, dtype=torch.float64)"),
         (torch.tensor([1, 2]), "torch.tensor([1, 2])"),
+        (torch.tensor([-math.inf, math.nan]), "torch.tensor([-torch.inf, torch.nan])"),
         ((1, [None, "a"]), "(1, [None, 'a'])"),
         ((2.5,), "(2.5,)"),
         ((math.inf, math.nan), '(float("inf"), float("nan"))'),

@@ -148,6 +148,14 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 }
 """Explanations for answers that fail with exactly these values of an axis, and are right with all others."""
 
+LEFT_FROM_EARLIER = Explanation(
+    "left-from-an-earlier-call",
+    "The same calls showed something else when they were made once more: something outlives a call of your function. "
+    "Make lists, dicts and counters inside it, not at the top of the cell or as a default argument, and remove each of "
+    "your hooks.",
+)
+"""For answers whose first story shows something else when it is run again."""
+
 BY_OBSERVATION: Mapping[str, Explanation] = {
     r"^the exception\b.* None$|is swallowed\b.* True$": Explanation(
         "swallowed-exception",
@@ -158,7 +166,7 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
         "one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]
     ),
     r"\bof (a later call|a call after remove\(\))|is in the first dict": Explanation(
-        "left-from-an-earlier-call",
+        LEFT_FROM_EARLIER.id,
         "A single call is right. A second one is not, or it changes what the first one returned: something outlives "
         "the call. Make lists and dicts inside your function, and keep nothing in a global, a default argument or an "
         "attribute.",

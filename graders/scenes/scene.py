@@ -20,6 +20,7 @@ from graders.probing.asking import NotAttempted, ask, describe_exception, note_p
 from graders.probing.known_state import seed_torch
 from graders.scenes.results import copy_value
 from graders.scenes.story import Call, Change, Draw, Story, Value
+from graders.wire.data import encode
 
 Stories = Story | Sequence[Story]
 Promises = Mapping[str, Stories]
@@ -28,6 +29,8 @@ Sections = dict[str, dict[str, Any]]
 """What shows, by promise: each observation with its value."""
 EXAMPLE = "the example of the contract comes out"
 """The section for the example in the contract. It runs once, along with the first case."""
+NOT_THE_SAME_AGAIN = "the first story shows something else once more"
+"""The section that is there when something outlives the calls of a function. It decides no verdict, only what is said."""
 STOPPED = "the line of the caller that failed"
 """The observation in place of those that are missing because a line of the story itself raised an exception."""
 ELSEWHERE = 100_000
@@ -73,17 +76,15 @@ class Scene:
         """
         parts: dict[int, dict[str, Any]] = {}
         raised: dict[int, Exception] = {}
-        count = len(self.stories)
-        for number in (count - 1, *range(count - 1)):
-            # The last one is first: it asks the most of what an answer leaves, and what goes wrong in the first call
-            # of all must not stay without consequences.
+
+        def run(number: int) -> dict[str, Any]:
             seed_torch(seed)
             torch.set_grad_enabled(True)
             torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
-            story, parts[number] = self.stories[number][1], {}
+            story, part = self.stories[number][1], dict[str, Any]()
             try:
                 for what, value in story(call, **self.arguments(story, seed, case, to)):
-                    parts[number][what] = copy_value(value)
+                    part[what] = copy_value(value)
             except (NotAttempted, MemoryError):
                 raise
             except Exception as caught:
@@ -94,7 +95,14 @@ class Scene:
                     note_place(error, number, line)
                     raised[number] = error
                 text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
-                parts[number][STOPPED] = {"story": number, "line": line, "error": text}
+                part[STOPPED] = {"story": number, "line": line, "error": text}
+            return part
+
+        count = len(self.stories)
+        for number in (count - 1, *range(count - 1)):
+            # The last one is first: it asks the most of what an answer leaves, and what goes wrong in the first call
+            # of all must not stay without consequences.
+            parts[number] = run(number)
         first = min((number for number in parts if STOPPED in parts[number]), default=-1)
         if first in raised:  # otherwise a line of a story failed before: that is what is shown
             raise raised[first]
@@ -105,6 +113,8 @@ class Scene:
         if example:
             seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)
+            if encode(run(0)) != encode(parts[0]):
+                seen[NOT_THE_SAME_AGAIN] = {}
         return seen
 
     def arguments(self, story: Story, seed: int, case: Mapping[str, Any], to: Change | None = None) -> dict[str, Any]:

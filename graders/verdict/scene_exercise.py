@@ -47,7 +47,7 @@ from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.core.transcript import Outcome
-from graders.scenes.scene import Scene, stories
+from graders.scenes.scene import NOT_THE_SAME_AGAIN, Scene, stories
 from graders.verdict.comparison import Comparison
 from graders.verdict.contract import Contract
 from graders.verdict.covering import covering_cases
@@ -62,6 +62,7 @@ from graders.wire.threads import one_thread
 
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
+RUN_TWICE = "# Other calls came before this one: run these lines twice to see what a call leaves.\n"
 HANDLE = re.compile(r"\b[Rr]eturn\b[^.]*\bhandles?\b")
 """Found in a task that asks for a handle, or for several."""
 
@@ -121,7 +122,10 @@ class SceneExercise(Exercise):
             found = self.refusal(draws, outcomes)
         except Exception:  # the verdict stands without it; `build --check` lists what is not told
             return Told()
-        return Told(found.program, found.promise, found.case) if found else Told()
+        if not found:
+            return Told()
+        again = any(NOT_THE_SAME_AGAIN in outcome.seen.keys for outcome in outcomes if outcome.seen)
+        return Told(found.program + again * RUN_TWICE, found.promise, found.case)
 
     def refusal(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Refusal | None:
         """The same with what it shows; None if there is none."""

@@ -1,6 +1,7 @@
 """Exercise 12-saved-bytes."""
 
 import torch
+from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.exercises.authoring import exercise
@@ -45,7 +46,7 @@ def weighed(fn, weight=size, keep=torch.Tensor.detach, give=lambda kept: kept):
     ),
     scene=stories(
         promises={
-            "the bytes are counted": saving_functions.counted,
+            "the bytes are counted": (saving_functions.counted, saving_functions.of_a_parameter),
             "the gradients stay right": (saving_functions.passes, saving_functions.later_passes),
             "another call starts afresh": (saving_functions.numbers_of_two, saving_functions.afresh),
             "fn runs once and as it does without you": saving_functions.runs_as_it_is,
@@ -154,13 +155,16 @@ class TestSavedBytes:
             return 8 * weighed(fn)
 
         def some_left_out(fn):
-            """You left some tensors out: those that require no grad, or those that are not floating-point. Data, masks
-            and indices that are saved count, too.
+            """You left some tensors out: those that require no grad, those that are not floating-point, or the parameters.
+            Data, masks, indices and weights that are saved count, too.
             """
             return weighed(fn, lambda tensor: size(tensor) if tensor.requires_grad else 0)
 
         def some_left_out__2(fn):
             return weighed(fn, lambda tensor: size(tensor) if tensor.is_floating_point() else 0)
+
+        def some_left_out__3(fn):
+            return weighed(fn, lambda tensor: 0 if isinstance(tensor, nn.Parameter) else size(tensor))
 
         def something_else_kept(fn):
             """Your count is right, but backward computes with other numbers than those saved. What `pack` returns,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import nn
 
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
@@ -82,6 +83,13 @@ def counted(call: Call, draw: Draw, case: Any) -> Seen:
     with torch.no_grad():
         found = call(lambda: w * w)
     yield "the result under no_grad", found
+
+
+def of_a_parameter(call: Call, draw: Draw) -> Seen:
+    """A parameter that is saved counts, too."""
+    p = nn.Parameter(draw.tensor(2))
+    found = call(lambda: p * p)
+    yield "the result for a parameter", found
 
 
 def passes(call: Call, draw: Draw, case: Any) -> Seen:

@@ -30,7 +30,7 @@ Sections = dict[str, dict[str, Any]]
 EXAMPLE = "the example of the contract comes out"
 """The section for the example in the contract. It runs once, along with the first case."""
 NOT_THE_SAME_AGAIN = "the first story shows something else once more"
-"""The section that is there when something outlives the calls of a function. It decides no verdict, only what is said."""
+"""A section that is there when something outlives the calls of a function. It decides no verdict, only what is said."""
 STOPPED = "the line of the caller that failed"
 """The observation in place of those that are missing because a line of the story itself raised an exception."""
 ELSEWHERE = 100_000

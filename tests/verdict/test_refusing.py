@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from typing import Any
 
@@ -17,7 +19,7 @@ from graders.marking.in_process import check_namespace, probe_outcomes
 from graders.scenes.scene import STOPPED
 from graders.verdict import refusing
 from graders.verdict.looks import look_at
-from graders.verdict.scene_exercise import find_scene_exercise
+from graders.verdict.scene_exercise import RUN_TWICE, find_scene_exercise
 from graders.verdict.telling import Until
 from graders.wire.data import Array
 
@@ -40,6 +42,13 @@ def program(source: str) -> list[str]:
     return check_namespace(SCALE, names(source), SEED).program.splitlines()
 
 
+def capture(code: str, space: dict[str, Any]) -> str:
+    """What this code prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, space)
+    return printed.getvalue()
+
+
 def right() -> dict[str, Any]:
     return {"scale_grad": SCALE.comparison.stage.programs[0].function}
 
@@ -57,6 +66,18 @@ def test_it_ends_in_the_line_that_shows_the_first_difference_and_says_both_value
         "loss.backward()",
         "print(w.grad)  # expected tensor([4.84, -3.52]); yours: tensor([2.2, -1.6])",
     ]
+
+
+def test_what_outlives_a_call_is_said_and_the_program_asks_to_be_run_twice() -> None:
+    kept = (
+        "factors = []\ndef scale_grad(t, s):\n    factors.append(s); return t.register_hook(lambda g: g * sum(factors))"
+    )
+    result = check_namespace(SCALE, names(kept), SEED)
+    assert result.mistake == "left-from-an-earlier-call"
+    assert result.program.splitlines()[-1] == RUN_TWICE.strip()
+    space = names(f"from torch import nn\n{kept}")
+    shown = [capture(result.program, space) for _ in range(2)]
+    assert shown[0] != shown[1]
 
 
 def test_the_row_of_its_check_has_the_same_numbers() -> None:

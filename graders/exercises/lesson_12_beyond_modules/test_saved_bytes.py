@@ -155,7 +155,7 @@ class TestSavedBytes:
             return 8 * weighed(fn)
 
         def some_left_out(fn):
-            """You left some tensors out: those that require no grad, those that are not floating-point, or the parameters.
+            """You left some tensors out: those that require no grad, those that are not floating-point, or parameters.
             Data, masks, indices and weights that are saved count, too.
             """
             return weighed(fn, lambda tensor: size(tensor) if tensor.requires_grad else 0)

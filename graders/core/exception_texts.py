@@ -254,6 +254,18 @@ BY_TEXT = (
         "`__init__` has to begin with `super().__init__()`: only then can a module store children and parameters.",
     ),
     (
+        r"functions with out=\.\.\. arguments don't support automatic differentiation",
+        "out-and-a-graph",
+        "`out=` writes the result into a tensor that is already there, and autograd cannot follow that. Leave it out, "
+        "and return the new tensor: what a hook gets is not yours to overwrite.",
+    ),
+    (
+        r"Legacy autograd function with non-static forward",
+        "function-of-old-pytorch",
+        "This `torch.autograd.Function` is in the style of old PyTorch. Now `forward(ctx, ...)` and `backward(ctx, "
+        "grad)` are static methods (`@staticmethod`), `ctx` keeps what `self` did, and you call `TheClass.apply(...)`.",
+    ),
+    (
         r"does not require grad and does not have a grad_fn",
         "backward-without-a-graph",
         "`backward()` starts at a tensor that has no graph: something before it was detached, computed under "

@@ -66,6 +66,11 @@ _IN_A_BLOCK = Explanation(
     "level. `model.get_submodule(name)` follows the dots.",
 )
 _WITHOUT_IT = "The caller uses `.{0}`, and what you made has no such thing: is it missing in your class, or misspelled?"
+_NO_SEQUENTIAL = Explanation(
+    "only-for-a-sequential",
+    "You use a model like a list of layers, and only some kinds, such as `nn.Sequential`, are one. Run any model as a "
+    "whole, `model(x)`, with hooks on the layers in question; `model.modules()` yields all of its parts.",
+)
 _NOT_CALLED = Explanation(
     "function-not-called",
     "You use a function as if it were what it returns. Call it first: `loss(p).backward()`, not `loss.backward()`.",
@@ -92,7 +97,11 @@ _OF_TENSORS = (
     "detach|clone|shape|size|abs|mean|sum|norm|clamp|flatten|numel|reshape|view|grad|register_hook|requires_grad|mul_?"
 )
 """Matches attributes of tensors that a list, tuple or dict has not."""
-_RUNS_A_MODEL = r"\b(model|module|layer|net|block)s?(\[\w+\])?\("
+_MODEL = r"\b(model|module|layer|net|block)s?"
+_RUNS_A_MODEL = _MODEL + r"(\[\w+\])?\("
+_NO_LIST = r"'(?!NoneType|\w*Handle')[A-Z]\w*' (object is not (iterable|subscriptable|reversible)|has no len\(\))"
+_AS_A_LIST = rf"(\bin |\*|\b(list|tuple|len|iter|reversed|enumerate)\(){_MODEL}\b(?!\()|{_MODEL}(\.\w+)*\["
+"""What Python says of an object that is no list, and how a model stands in a line that takes it for one."""
 _NONE_USED = (
     r"unsupported operand type\(s\) for (\S+?)=?:.*NoneType|'NoneType' object (?:does not support|is not subscr)()"
 )
@@ -138,6 +147,8 @@ def explain_exception(error: str, message: str, line: str = "") -> Explanation |
         return _explain_none(line)
     if "'function' object has no attribute" in message and line:
         return _NOT_CALLED
+    if re.search(_NO_LIST, message) and re.search(_AS_A_LIST, code):
+        return _NO_SEQUENTIAL
     return _by_line(error, message, line) if ": " in line else None
 
 

@@ -105,6 +105,24 @@ def both_kinds_of_backward_hooks() -> None:
 
 
 PAIR: Any = (1.0, 2.0)
+MODEL: Any = nn.Identity()
+HANDLE: Any = LAYER.register_forward_hook(lambda *args: None)
+HANDLE.remove()
+
+
+def multiply_into_a_tensor() -> None:
+    grad = leaf()
+    torch.mul(grad, 2.0, out=grad)
+
+
+class OfOldPyTorch(torch.autograd.Function):
+    """A function without static methods."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def forward(self, x: Any) -> Any:  # type: ignore[override]
+        return self.factor * x
 
 
 def unpack() -> None:
@@ -138,6 +156,18 @@ def hook_that_replaces_nothing() -> None:
         (pre_hook_with_keywords, "", "pre-hook-returns-both"),
         (hook_that_replaces_nothing, "", "no-gradient-to-replace"),
         (lambda: torch.save("path", PAIR), "", "what-to-save-first"),
+        (lambda: list(MODEL), "line 2 of its cell: for child in model:", "only-for-a-sequential"),
+        (lambda: list(MODEL), "line 2 of its cell: for i, child in enumerate(model):", "only-for-a-sequential"),
+        (lambda: list(MODEL), "line 2 of its cell: for out in model(x):", None),
+        (lambda: list(MODEL), "line 2 of its cell: for name in found_in(model, x):", None),
+        (lambda: list(MODEL), "", None),
+        (lambda: MODEL[0], "line 2 of its cell: first = model[0]", "only-for-a-sequential"),
+        (lambda: MODEL[0], "line 2 of its cell: first = net.block[0]", "only-for-a-sequential"),
+        (lambda: MODEL[0], "line 2 of its cell: first = outputs(model)[0]", None),
+        (lambda: len(MODEL), "line 2 of its cell: for i in range(len(model)):", "only-for-a-sequential"),
+        (lambda: list(HANDLE), "line 2 of its cell: for handle in model.handles:", "one-handle"),
+        (multiply_into_a_tensor, "", "out-and-a-graph"),
+        (lambda: OfOldPyTorch(2.0)(leaf()), "", "function-of-old-pytorch"),
         (write_into_a_tuple, "", "tuple-stays"),
         (lambda: PAIR * 2.0, "", "tuple-in-a-calculation"),
         (lambda: 1.0 - PAIR, "", "tuple-in-a-calculation"),

@@ -87,8 +87,8 @@ def another_mode__2(program: Program, model: nn.Module, *args: Any) -> Any:  # n
 
 
 def polluted_grads(program: Program, model: nn.Module, *args: Any) -> Any:
-    """Your result is right, but the `.grad` of a parameter is not what it was before the call. `backward()` writes it,
-    and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
+    """Your result is right, but the `.grad` of a parameter, or of `x`, is not what it was before. `backward()` adds to
+    it, and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
     """
     found = program(model, *args)
     model(args[-2].detach().requires_grad_()).sum().backward()

@@ -76,6 +76,13 @@ class TestGradCam:
         return cam(model, layer, x, cls)
 
     class Mistakes(wrong_explanations(cam)):
+        def polluted_grads__3(model, layer, x, cls):
+            try:
+                model(x).sum().backward()
+            finally:
+                model.zero_grad()
+            return cam(model, layer, x, cls)
+
         def forgot_relu(model, layer, x, cls):
             """Your map has negative values: the last ReLU is missing. Negative values speak for other classes; replace
             them by 0 after the sum over the channels.

@@ -124,6 +124,12 @@ class TestGuidedBackprop:
             """
             return gradient_at_x(model, x, of_class(cls)).clamp(min=0)
 
+        def clamped_the_result_too(model, x, cls):
+            """The finished gradient of `x` has no negative values in your result. The clamp belongs at the ReLUs alone:
+            layers in front of the first one, such as a convolution, turn signs again, and that stays.
+            """
+            return guided(model, x, cls).clamp(min=0)
+
         def bare_tensor(model, x, cls):
             return with_hooks(model, x, cls, relus(model), lambda module, gi, go: gi[0].clamp(min=0))
 

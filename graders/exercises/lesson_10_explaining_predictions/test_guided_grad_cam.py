@@ -125,8 +125,8 @@ class TestGuidedGradCam:
             return product(model, layer, x, cls, mode="bicubic")
 
         def relu_of_the_product(model, layer, x, cls):
-            """You replaced negative values of the product by 0. The ReLU belongs to the Grad-CAM alone; guided backprop
-            has negative values, and keeps them.
+            """You replaced negative values by 0, of guided backprop or of the product. The ReLU belongs to the Grad-CAM
+            alone; guided backprop has negative values, and keeps them.
             """
             return product(model, layer, x, cls).relu()
 

@@ -106,6 +106,12 @@ class TestSaliencyMap:
             """
             return gradient_at_x(model, x, torch.sum).abs().amax(1)
 
+        def mean_over_images(model, x, classes):
+            """Your map is too small by a factor, the number of images: you took the mean of the logits. The map of an
+            image is about its own logit, so take the sum, `logits.gather(1, classes[:, None]).sum()`.
+            """
+            return one_by_one(model, x, classes) / len(x)
+
         def rows_for_classes(model, x, classes):
             """`logits[classes]` takes rows, which are images, and not classes. Pair each row with its class:
             `logits[torch.arange(B), classes]`, or `logits.gather(1, classes[:, None])`.

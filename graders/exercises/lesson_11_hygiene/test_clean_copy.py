@@ -116,6 +116,9 @@ class TestCleanCopy:
         def children_only__2(model):
             return stripped_copy(model, modules=lambda copied: [copied])
 
+        def children_only__3(model):
+            return stripped_copy(model, modules=lambda copied: [copied, *copied.children()])
+
         def replaced_the_dict(model):
             copied = copy.deepcopy(model)
             for module in copied.modules():

@@ -204,6 +204,15 @@ class TestFirstNonfinite:
         def looked_at_x__2(model, x):  # again before each leaf
             return first(blamed(model, x, inputs=lambda args: [x]))
 
+        def looked_at_x__3(model, x):  # and does not run the model
+            return first(blamed(model, x)) if finite(x) else None
+
+        def model_left_out(model, x):
+            """You left out the model itself, whose name is `""`. If it has no children, it is a leaf like any other:
+            ask for `list(module.children())`, and not for the name.
+            """
+            return first(blamed(model, x, modules=lambda model: [leaf for leaf in leaves(model) if leaf[0]]))
+
         def class_for_name(model, x):
             """You returned the name of a class. The task asks for the name of the leaf in `model.named_modules()`."""
             modules = dict(model.named_modules())

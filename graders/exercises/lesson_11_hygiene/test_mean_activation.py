@@ -2,17 +2,22 @@
 
 from functools import partial
 
+import torch
+
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import (
     outputs,
     run_with_hooks,
     skipped_the_model,
+    stopped_the_run,
     stored_the_input,
     wrong_runs,
 )
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures, model_states
 from graders.scenes.stories.kept_graphs import no_graph_kept
+
+MORE = (stored_the_input, skipped_the_model, stopped_the_run)
 
 
 def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how):
@@ -74,7 +79,7 @@ class TestMeanActivation:
 
     reference = mean
 
-    class Mistakes(wrong_runs(mean, stored_the_input, skipped_the_model, without=["returned_the_copy"])):
+    class Mistakes(wrong_runs(mean, *MORE, without=["returned_the_copy"])):
         def returned_the_copy(model, name, x):
             """Your hook returns a tensor, and what a hook returns takes the place of the output. So the model went on
             with it: with the mean, or with an output that has lost its graph. A hook that only watches returns `None`.
@@ -116,6 +121,12 @@ class TestMeanActivation:
             `output.detach().mean()`.
             """
             return mean(model, name, x, statistic=lambda output: output.mean().item())
+
+        def float32_always(model, name, x):
+            """Your mean is float32, whatever the output was. `.float()` makes it so, and `torch.tensor(number)`, too: a
+            Python number has no dtype to go by. Return `output.detach().mean()` itself.
+            """
+            return mean(model, name, x, statistic=lambda output: torch.tensor(output.mean().item()))
 
         def another_statistic(model, name, x):
             """You returned the sum, or the mean of the absolute values. The task asks for the mean:

@@ -93,13 +93,21 @@ class TestRemoveAllHooks:
             return stripped([model, *model.children()])
 
         def counted_twice(model):
-            """You counted the hooks of a shared module twice, once for each of its names. It is one module: `modules()`
-            yields it once.
+            """You counted the hooks of a shared module more than once, because it stands in several places. It is one
+            module: `modules()` yields it once.
             """
             modules = [module for _, module in model.named_modules(remove_duplicate=False)]
             count = sum(len(getattr(module, kind)) for module in modules for kind in KINDS)
             stripped(modules)
             return count
+
+        def counted_twice__2(model):  # from level to level
+            def count(module):
+                return sum(len(getattr(module, kind)) for kind in KINDS) + sum(map(count, module.children()))
+
+            before = count(model)
+            stripped(model.modules())
+            return before
 
         def counted_functions(model):
             """Your count is too low where a module has several hooks of one kind, such as a function that was
@@ -123,6 +131,13 @@ class TestRemoveAllHooks:
             for kind in KINDS:
                 getattr(module_file, f"_global{kind}").clear()
             return stripped(model.modules())
+
+        def other_hooks_removed__4(model):
+            of_parameters = [p._backward_hooks for p in model.parameters() if p._backward_hooks]
+            count = stripped(model.modules()) + sum(map(len, of_parameters))
+            for hooks in of_parameters:
+                hooks.clear()
+            return count
 
         def replaced_the_dict(model):
             return with_new_dicts(model, dict)

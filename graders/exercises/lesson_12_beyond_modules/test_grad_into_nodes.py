@@ -202,8 +202,31 @@ class TestGradIntoNodes:
             top = nodes_of(y, lambda node: node.next_functions if node is y.grad_fn else ())
             return collected(y, node_names, nodes=top)
 
+        def visited_by_name(y, node_names):
+            """You keep the names of the nodes that you have visited. Several nodes may have one name, and what is
+            behind the second of them is left out: keep the nodes themselves.
+            """
+            names = set()
+
+            def following(node):
+                known = node.name() in names
+                names.add(node.name())
+                return () if known else node.next_functions
+
+            return collected(y, node_names, nodes=nodes_of(y, following))
+
+        def names_ticked_off(y, node_names):
+            """You took names out of the caller's set, and whoever uses it again finds it without them. Leave
+            `node_names` as it is, and tick off in a set of your own: `left = set(node_names)`.
+            """
+            nodes, asked = nodes_of(y), set(node_names)
+            node_names.difference_update(nodes.values())
+            return collected(y, asked, nodes=nodes)
+
         def class_for_name(y, node_names):
-            """You used the name of the node's class. For leaves that is not what `node.name()` returns."""
+            """You used the name of the node's class, or only the last part of its name. For leaves that is not what
+            `node.name()` returns: `torch::autograd::AccumulateGrad`, all of it.
+            """
             return collected(y, node_names, nodes={node: type(node).__name__ for node in nodes_of(y)})
 
         def all_outputs(y, node_names):

@@ -78,8 +78,10 @@ def another_pass(y: Any) -> Any:
 def arriving(call: Call, draw: Draw, case: Any) -> Seen:
     """Of each of these nodes there is the gradient that arrives."""
     w, h, y, names = a_graph(draw, case)
-    yield "the result", call(y, names)
-    yield "the result for tiny gradients", call((1e-9 * w.exp()).sum(), names)
+    found = call(y, names)
+    yield "the result", found
+    found = call((1e-9 * w.exp()).sum(), names)
+    yield "the result for tiny gradients", found
 
 
 def filled(call: Call, draw: Draw, case: Any) -> Seen:

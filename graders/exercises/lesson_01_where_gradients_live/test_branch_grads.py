@@ -98,8 +98,8 @@ class TestBranchGrads:
             return {name: grad / w.numel() for name, grad in retaining("ab", w, x).items()}
 
         def added_up(w, x):
-            """Each pass adds to every `.grad`, and to what `retain_grad()` keeps, and you ran more than one: a `backward()`
-            for each entry, or `torch.autograd.grad` beside it. One pass is enough for all four.
+            """Each pass adds to every `.grad`, and to what `retain_grad()` keeps, and you ran more than one: one
+            for each entry, or `torch.autograd.grad` beside `backward()`. One is enough for all four.
             """
             a, b, found = w + x, w + 1, {}
             a.retain_grad()

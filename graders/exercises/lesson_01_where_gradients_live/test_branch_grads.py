@@ -98,7 +98,9 @@ class TestBranchGrads:
             return {name: grad / w.numel() for name, grad in retaining("ab", w, x).items()}
 
         def added_up(w, x):
-            """Each `backward()` adds to every `.grad`, and you ran it once for each entry. One pass fills all four."""
+            """Each pass adds to every `.grad`, and to what `retain_grad()` keeps, and you ran more than one: one
+            for each entry, or `torch.autograd.grad` beside `backward()`. One is enough for all four.
+            """
             a, b, found = w + x, w + 1, {}
             a.retain_grad()
             b.retain_grad()
@@ -106,6 +108,15 @@ class TestBranchGrads:
                 (a * b).sum().backward(retain_graph=True)
                 found[name] = t.grad
             return found
+
+        def added_up__2(w, x):
+            a, b = w + x, w + 1
+            a.retain_grad()
+            b.retain_grad()
+            y = (a * b).sum()
+            y.backward(retain_graph=True)
+            of_w, of_x = torch.autograd.grad(y, (w, x))
+            return {"w": of_w, "x": of_x, "a": a.grad, "b": b.grad}
 
         def another_b(w, x):
             """These are the gradients for `b = x + 1`. In the task it is `b = w + 1`."""

@@ -132,6 +132,17 @@ class TestChainGrads:
             rest = kept(fns, x, torch.clone)
             return [*[None] * (len(fns) - 1), rest[0]]
 
+        def one_entry_for_a_function(fns, x):
+            """Two steps have one and the same entry: a function may be in `fns` twice, and a dict whose keys are the
+            functions keeps one gradient for each. Keep the steps in a list.
+            """
+            by_function = dict(zip(fns[::-1], kept(fns, x, torch.clone)[::-1]))
+            return [by_function[fn] for fn in fns]
+
+        def one_entry_for_a_function__2(fns, x):
+            by_function = dict(zip(fns, kept(fns, x, torch.clone)))
+            return [by_function[fn] for fn in fns]
+
         def all_from_x(fns, x):
             """You gave `x` to every function. In a chain each gets what the one before has returned."""
             steps = [fn(x.clone()) for fn in fns]

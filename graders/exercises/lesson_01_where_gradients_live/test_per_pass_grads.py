@@ -83,6 +83,17 @@ class TestPerPassGrads:
                 p.grad = None
             return grads
 
+        def rounded_differences(p, losses):
+            """You computed the gradient of a pass as the difference of two totals. Where the total is large, the small
+            digits of a pass are lost in it. Set `p.grad = None` before each pass, and there is nothing to subtract.
+            """
+            grads = []
+            for loss in losses:
+                before = 0 if p.grad is None else p.grad.clone()
+                loss(p).backward()
+                grads.append(p.grad - before)
+            return grads
+
         def one_pass_for_all(p, losses):
             """Every entry is the gradient of all losses together. Call `backward()` once for each loss, and take its
             gradient before the next.

@@ -1,5 +1,7 @@
 """Exercise 02-norm-log."""
 
+import contextlib
+
 import torch
 
 from graders.exercises.authoring import exercise
@@ -162,6 +164,25 @@ class TestNormLog:
                 norms.append(p.grad.norm().item())
                 total += p.grad
             p.grad = total
+            return norms
+
+        def swallowed_exception(p, losses):
+            """A loss raised an exception, and it did not come out of your function: your `except` swallowed it. Let it
+            through, and tidy up in `finally` or with a `with` block.
+            """
+            norms = []
+            with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+                for loss in losses:
+                    with contextlib.suppress(Exception):
+                        loss(p).backward()
+            return norms
+
+        def swallowed_exception__2(p, losses):
+            norms = []
+            with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+                for loss in losses:
+                    with contextlib.suppress(BaseException):
+                        loss(p).backward()
             return norms
 
         def one_pass_for_all(p, losses):

@@ -84,11 +84,17 @@ class TestOldAndNewGrad:
 
         def moved_on(x, k, loss_fn):
             """`loss_fn` works in place on the tensor that it gets, and your second gradient moved along to the newest
-            value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.
+            value, as `retain_grad()` and `torch.autograd.grad` do; so did what you compute from it. A hook that you
+            register before `loss_fn` stays.
             """
             got = []
             old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
             return old, got[0].grad
+
+        def moved_on__2(x, k, loss_fn):
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return k * got[0].grad, got[0].grad
 
         def hooks_before_in_place(x, k, loss_fn):
             """Both of your gradients belong to the old value: both hooks were there before the multiplication. A hook
@@ -109,6 +115,24 @@ class TestOldAndNewGrad:
             old = 3 * x
             new = old * k
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
+
+        def only_through_t(x, k, loss_fn):
+            """You made `x.grad` of your first gradient, times 3. That is not all: `loss_fn` may use `x` itself, and
+            what `x.grad` held before stays in the sum. Run `loss.backward()`, or ask `torch.autograd.grad` for the
+            gradient of `x` as well, and add it to `x.grad`.
+            """
+            old = 3 * x
+            new = old * k
+            pair = torch.autograd.grad(loss_fn(new.clone()), (old, new))
+            x.grad = 3 * pair[0]
+            return pair
+
+        def only_through_t__2(x, k, loss_fn):
+            old = 3 * x
+            new = old * k
+            pair = torch.autograd.grad(loss_fn(new.clone()), (old, new))
+            x.grad = 3 * pair[0] if x.grad is None else x.grad + 3 * pair[0]
+            return pair
 
         def loss_of_the_old_value(x, k, loss_fn):
             """`loss_fn` was given `t` as it was before the multiplication. Give it the product."""

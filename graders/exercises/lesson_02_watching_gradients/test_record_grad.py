@@ -89,6 +89,10 @@ class TestRecordGrad:
             t.retain_grad()
             return t.register_hook(lambda grad: store.append(t.grad.clone()))
 
+        def hooked_a_copy(t, store):
+            with t.register_hook(lambda grad: store.append(grad.detach().clone())) as handle:
+                return handle
+
         def only_the_last(t, store):
             """An entry that `store` already had is gone. Append to that very list, and change nothing else in it."""
             return t.register_hook(lambda grad: store.__setitem__(slice(None), [grad.detach().clone()]))

@@ -148,6 +148,14 @@ class TestClipAndLog:
             t.register_hook(hook)
             return log
 
+        def not_empty_at_first(t, lo, hi):
+            """Your dict has its two keys from the start, and it should be empty then. Return `{}`, and let the first
+            pass make both entries.
+            """
+            log = logging(t, lambda grad: grad.clamp(lo, hi))
+            log.update(raw=None, clipped=None)
+            return log
+
         def not_in_every_pass(t, lo, hi):
             """Your log does not have the latest pass. Store both entries in every pass, also when nothing had to be
             clipped, and in place of those of the pass before.

@@ -64,6 +64,10 @@ class TestFreezeRows:
 
     class Mistakes:
         def forgot_return(p, rows):
+            """Everything came through as if your hook were not there. A hook has to return the new gradient, since
+            `None` keeps the old one; and `grad[rows]` with a list is a copy, so that `grad[rows].zero_()` empties only
+            the copy, where `new[rows] = 0` empties the rows.
+            """
             return p.register_hook(lambda grad: None)
 
         def in_place_leak(p, rows):
@@ -94,9 +98,26 @@ class TestFreezeRows:
             mask[rows] = 0
             return p.register_hook(lambda grad: grad * mask)
 
+        def mask_of_a_matrix(p, rows):
+            """A mask of shape `(n, 1)` fits a gradient of two dimensions, and `p` may have any number. Give the mask as
+            many dimensions as the gradient has, or do without: `new[rows] = 0`, in a copy.
+            """
+            mask = torch.ones(len(p), 1, dtype=p.dtype)
+            mask[rows] = 0
+
+            def hook(grad):  # what PyTorch says of the size has its name in it
+                return grad * mask
+
+            return p.register_hook(hook)
+
+        def mask_of_a_matrix__2(p, rows):
+            mask = torch.ones(len(p), 1, dtype=p.dtype)
+            mask[rows] = 0
+            return p.register_hook(lambda grad: grad * mask)
+
         def subtracted_twice(p, rows):
-            """A row that `rows` lists twice got the negative of its gradient: you subtract the gradient once for each
-            index. Write zeros, and it does not matter how often.
+            """A row that `rows` lists twice got the negative of its gradient: once for each index you subtract the
+            gradient, or 1 from a mask. Write zeros, and it does not matter how often.
             """
             return p.register_hook(lambda grad: grad.index_add(0, torch.tensor(rows), grad[rows], alpha=-1))
 
@@ -130,6 +151,20 @@ class TestFreezeRows:
 
         def only_one_row__2(p, rows):
             return p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows[-1:]), 0.0))
+
+        def used_up(p, rows):
+            """The first pass is right, and in the next ones every row gets 0: an iterator, as `filter(...)` and
+            `(... for ...)` make it, is used up after one loop. Make a list of it.
+            """
+            others = iter([row for row in range(len(p)) if row not in rows])
+
+            def hook(grad):
+                new = torch.zeros_like(grad)
+                for row in others:
+                    new[row] = grad[row]
+                return new
+
+            return p.register_hook(hook)
 
         def a_range_of_rows(p, rows):
             """A slice, `grad[a:b]`, also has the rows in between, and it is empty if `a` is larger. `grad[rows]` takes

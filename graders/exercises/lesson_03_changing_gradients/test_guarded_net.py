@@ -180,6 +180,26 @@ class TestGuardedNet:
 
             return Net(body, fc, guard)
 
+        def only_the_first_forward(body, fc, lo, hi):
+            """Only the activation of the first forward pass is clamped. Each pass makes a new one, which needs a hook
+            of its own and takes it along when it goes. What lives on, as `fc.bias` does, gets its hook in `__init__`.
+            """
+            return Net(body, fc, once(clamping(lo, hi)))
+
+        def only_the_first_forward__2(body, fc, lo, hi):
+            def guard(h):
+                fc.bias.register_hook(torch.zeros_like)
+                return clamping(lo, hi)(h)
+
+            return Net(body, fc, once(guard), lambda grad: None)
+
+        def changed_dtype(body, fc, lo, hi):
+            """Your zeros have the dtype that `fc.bias` had when you made them, and after `net.double()` it is another.
+            Make them in the hook, from the gradient: `torch.zeros_like(grad)`.
+            """
+            zeros = torch.zeros_like(fc.bias)
+            return Net(body, fc, clamping(lo, hi), lambda grad: zeros)
+
 
 class Net(nn.Module):
     """A network whose activation goes through `guard`, and the gradient of whose bias through `of_bias`."""
@@ -204,6 +224,12 @@ def hooked(hook, when=lambda h: h.requires_grad):
         return h
 
     return guard
+
+
+def once(guard):
+    """A guard that is there for the first activation alone."""
+    waiting = [guard]
+    return lambda h: waiting.pop()(h) if h.requires_grad and waiting else h
 
 
 def clamping(lo, hi):

@@ -95,9 +95,12 @@ class TestRegisterComposed:
 
         def a_handle_is_missing(t, fs):
             """The caller removed all handles of your list, and a function is still called. The list needs the handle of
-            every hook that you register.
+            every hook that you register; a dict whose keys are the functions loses one if a function is in `fs` twice.
             """
             return [t.register_hook(f) for f in reversed(fs)][-1:]
+
+        def a_handle_is_missing__2(t, fs):
+            return list({f: t.register_hook(f) for f in reversed(fs)}.values())
 
         def changed_the_list(t, fs):
             """Your function changed the caller's list `fs`. `reversed(fs)` and `fs[::-1]` leave it as it is;

@@ -97,6 +97,10 @@ class TestReverseGradient:
             return hooked(x * 1, lambda grad: None)
 
         def cut_off_graph(x, lam):
+            """In a pass with `create_graph=True` gradients have a graph, and it was cut off: by `detach()`, `.data` or
+            `no_grad`, or by `@once_differentiable` above a `backward`. Compute the new gradient from the one that
+            arrives.
+            """
             return hooked(x * 1, lambda grad: -lam * grad.detach())
 
         def cut_from_x(x, lam):
@@ -145,6 +149,29 @@ class TestReverseGradient:
 
         def changed_forward__2(x, lam):
             return x.detach() - lam * x
+
+        def returned_inside_the_guard(x, lam):
+            """Where `y` requires no grad, your function returned `None`: its `return y` is inside the `if`. Put it
+            below, so that the values come back there, too.
+            """
+            y = x * 1
+            if y.requires_grad:
+                return hooked(y, lambda grad: -lam * grad)
+
+        def old_style_function(x, lam):
+            """You wrote a `torch.autograd.Function` as in old versions of PyTorch. Today `forward(ctx, x)` and
+            `backward(ctx, grad)` are static methods, with `@staticmethod` above, and you call `GradReverse.apply(...)`,
+            not an instance.
+            """
+
+            class GradReverse(torch.autograd.Function):
+                def forward(self, x):
+                    return x.view_as(x)
+
+                def backward(self, grad):
+                    return -lam * grad
+
+            return GradReverse()(x)
 
         def forgot_lam(x, lam):
             """You turned the sign, and `lam` is missing: multiply the gradient by `-lam`."""

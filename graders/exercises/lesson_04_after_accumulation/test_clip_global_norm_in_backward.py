@@ -110,6 +110,10 @@ class TestClipGlobalNormInBackward:
 
             return [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in params]
 
+        def clipped_too_early__5(params, c):
+            clip = lambda grads: torch.nn.utils.clip_grad_norm_(params, c)  # noqa: E731
+            return [torch.autograd.graph.register_multi_grad_hook(params, clip)]
+
         def counter_not_reset__2(params, c):
             complete = lambda: all(p.grad is not None for p in params)  # noqa: E731
             return hooked(params, lambda p: complete() and torch.nn.utils.clip_grad_norm_(params, c))

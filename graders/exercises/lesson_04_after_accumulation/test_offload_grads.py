@@ -1,5 +1,7 @@
 """Exercise 04-offload-grads."""
 
+from functools import partial
+
 import torch
 
 from graders.exercises.authoring import exercise
@@ -146,6 +148,24 @@ class TestOffloadGrads:
             """The order is wrong: the dict comes first, and then the list of handles."""
             sums = {}
             return hooked(params, lambda p: move(sums, p)), sums
+
+        def another_dict(params):
+            """The sums that you returned stay at 0: your hooks add to other tensors, as to those of which you returned
+            copies. Return the very dict, with the very tensors, that the hooks change.
+            """
+            return {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}, hooked(params, partial(move, {}))
+
+        def one_sum_for_all(params):
+            """All parameters share one sum: `dict.fromkeys(params, total)` puts the same tensor under every key. Make
+            one for each, `{p: torch.zeros(p.shape, dtype=torch.float64) for p in params}`.
+            """
+            sums = dict.fromkeys(params, torch.zeros(params[0].shape, dtype=torch.float64))
+
+            def use(p):
+                sums[p] += p.grad.detach()
+                p.grad = None
+
+            return sums, hooked(params, use)
 
         def waits_for_all(params):
             """Your hook waits until all parameters have a `.grad`. A pass may reach only some of them, and then theirs

@@ -151,6 +151,13 @@ class TestSgdInBackward:
             """
             return hooked(model.parameters(), lambda p: step(p, lr))[-1:]
 
+        def waits_for_all(model, lr):
+            """Your hook waits until all parameters have their gradient, and a pass may reach only some of them: then no
+            step is taken. Let each hook take the step of its own parameter.
+            """
+            params = [*model.parameters()]
+            return hooked(params, lambda _: all(p.grad is not None for p in params) and [step(p, lr) for p in params])
+
         def registered_twice(model, lr):
             """A parameter got your hook more than once, and the second time its `.grad` is `None`. A parameter may be
             in several modules: go through `model.parameters()`, where each is once, whatever its depth.

@@ -162,6 +162,14 @@ class TestActivationStore:
             def clear(self):
                 self.data = dict.fromkeys(self.names, [])  # noqa: RUF024 - the mistake
 
+        class one_name_for_a_module(Store):
+            """A name is missing: two names may belong to one module, and a dict whose keys are the modules keeps only
+            one of them. Go through the names, and make a hook for each.
+            """
+
+            def __init__(self, model, names):
+                super().__init__(model, {model.get_submodule(name): name for name in names}.values())
+
         class only_last_call(Store):
             """Your store kept only the last call of a module. Append every output to a list."""
 

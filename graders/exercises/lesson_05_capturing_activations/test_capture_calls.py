@@ -129,5 +129,10 @@ class TestCaptureCalls:
             capture(model, name, x, copy=lambda output: calls.append(copied(output)))
             return calls
 
+        def global_store__2(model, name, x, calls=[]):  # noqa: B006 - the mistake
+            calls.clear()
+            capture(model, name, x, copy=lambda output: calls.append(copied(output)))
+            return calls
+
         def stored_alias(model, name, x):
             return capture(model, name, x, copy=lambda output: output.detach())

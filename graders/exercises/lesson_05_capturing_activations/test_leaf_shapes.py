@@ -115,6 +115,27 @@ class TestLeafShapes:
             """A model may have no children: then it is such a module itself, and its name is `""`."""
             return shapes(model, x, lambda model: [name for name in leaves(model) if name])
 
+        def none_for_a_child(model, x):
+            """A layer is missing that has `None` among its `_modules`, as `self.downsample = None` may put it there.
+            That is no child: ask `list(module.children())`, which leaves it out.
+            """
+            return shapes(model, x, lambda model: [name for name, part in model.named_modules() if not part._modules])
+
+        def minus_one_for_the_batch(model, x):
+            """The first number of your shapes is -1, and an output without dimensions has no first number. The task
+            asks for the shape as it is, `tuple(output.shape)`.
+            """
+
+            def without_a_size(output):
+                size = list(output.shape)
+                size[0] = -1
+                return tuple(size)
+
+            return shapes(model, x, shape=without_a_size)
+
+        def minus_one_for_the_batch__2(model, x):
+            return shapes(model, x, shape=lambda output: (-1, *output.shape[1:]))
+
         def without_the_batch(model, x):
             """The dimension of the batch is missing. The task asks for the whole shape: `tuple(output.shape)`."""
             return shapes(model, x, shape=lambda output: tuple(output.shape[1:]))

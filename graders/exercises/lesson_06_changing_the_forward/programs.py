@@ -35,6 +35,13 @@ def another_mode(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor: 
     return run(model.eval(), name, hook, x)
 
 
+def another_mode__2(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
+    try:
+        return run(model.eval(), name, hook, x)
+    finally:
+        model.train()
+
+
 def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
     """You change what goes into the module, or its output before one of the caller's hooks changes it once more. What
     counts is the output as the next layer gets it: register a forward hook, after the others, without `prepend=True`,
@@ -44,6 +51,7 @@ def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Te
 
 
 wrong_runs = partial(
-    those_of_lesson_5, ways=(hook_left_behind, hook_left_after_exception, another_mode, before_other_hooks)
+    those_of_lesson_5,
+    ways=(hook_left_behind, hook_left_after_exception, another_mode, another_mode__2, before_other_hooks),
 )
 """The base of a class `Mistakes`: `program(..., run=way)` for each of these ways."""

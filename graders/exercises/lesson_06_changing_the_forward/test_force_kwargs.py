@@ -136,6 +136,17 @@ class TestForceKwargs:
         def no_handle(module, **kw):
             module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True)
 
+        def kept_for_later_calls(module, **kw):
+            """You put the caller's keywords into `kw`, which outlives the call, so they reach later calls, too. Make a
+            new dict in each call: `{**kwargs, **kw}`.
+            """
+
+            def hook(module, args, kwargs):
+                kw.update({**kwargs, **kw})
+                return args, kw
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)
+
         def only_replaced(module, **kw):
             """You change keywords that are passed, and add none. All of `kw` has to arrive: `{**kwargs, **kw}`."""
 

@@ -122,6 +122,17 @@ class TestNormalizeInput:
             """You multiplied by `std`. Divide by it: `(a - mean) / std`."""
             return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) * std, *args[1:]))
 
+        def shaped_for_images(module, mean, std):
+            """You gave `mean` and `std` three dimensions, as for images, so an input with fewer gets new ones. Both are
+            numbers: `(a - mean) / std` works for every shape.
+            """
+
+            def hook(module, args):
+                center, width = (torch.tensor(number, dtype=args[0].dtype).view(-1, 1, 1) for number in (mean, std))
+                return (args[0] - center) / width, *args[1:]
+
+            return module.register_forward_pre_hook(hook)
+
         def own_statistics(module, mean, std):
             """You used mean and standard deviation of the input itself. Use those that your function is given."""
 

@@ -103,6 +103,19 @@ class TestScaleOutput:
                 lambda module, grads: tuple(g if g is None else g * s for g in grads)
             )
 
+        def scaled_twice_on_the_way_back(module, s):
+            """The output is right, and its gradient is multiplied twice: once by autograd, which does that for
+            `output * s` by itself, and once more by your hook on the result. Leave out that hook.
+            """
+
+            def hook(module, args, output):
+                scaled = output * s
+                if scaled.requires_grad:
+                    scaled.register_hook(lambda grad: grad * s)
+                return scaled
+
+            return module.register_forward_hook(hook)
+
         def first_call_only(module, s):
             """Your hook works once and then removes itself. It stays until the caller removes it by its handle."""
 

@@ -144,6 +144,7 @@ def a_net(draw: Draw, case: Any) -> Any:
                 self.gate: Any = nn.Tanh()
                 self.gate.inner = nn.Flatten(0)
                 self.gate.register_module("none", None)
+                self.head.register_module("none", None)
             if repeats(case):
                 self.act = nn.Tanh()  # as the head: of this type there is another layer
                 self.again = self.act

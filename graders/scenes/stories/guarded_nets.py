@@ -108,7 +108,19 @@ def two_nets(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     yield "the gradients of two nets", [x.grad, y.grad]
 
 
-PASS_AFTER_PASS = (several_forward_passes, two_nets)
+def made_double_in_between(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
+    """The net may get another dtype between two passes."""
+    net, body, fc, x, k = a_net(call, draw, case, arguments)
+    (net(x) * k).sum().backward()
+    net.double()
+    net.zero_grad()
+    y = x.detach().double().requires_grad_()
+    (net(y) * k).sum().backward()
+    found = [y.grad, fc.weight.grad, fc.bias.grad]
+    yield "the gradients after net.double()", [g.to(x.dtype) for g in found]
+
+
+PASS_AFTER_PASS = (several_forward_passes, made_double_in_between, two_nets)
 
 
 def data_without_grad(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

@@ -266,6 +266,12 @@ BY_TEXT = (
         "grad)` are static methods (`@staticmethod`), `ctx` keeps what `self` did, and you call `TheClass.apply(...)`.",
     ),
     (
+        r"created explicitly by the user .* support the deepcopy",
+        "deepcopy-of-a-result",
+        "`copy.deepcopy` cannot copy a tensor that an operation has made, since its graph would be copied, too. Use "
+        "`.detach().clone()`.",
+    ),
+    (
         r"does not require grad and does not have a grad_fn",
         "backward-without-a-graph",
         "`backward()` starts at a tensor that has no graph: something before it was detached, computed under "

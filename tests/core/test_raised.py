@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -168,6 +169,7 @@ def hook_that_replaces_nothing() -> None:
         (lambda: list(HANDLE), "line 2 of its cell: for handle in model.handles:", "one-handle"),
         (multiply_into_a_tensor, "", "out-and-a-graph"),
         (lambda: OfOldPyTorch(2.0)(leaf()), "", "function-of-old-pytorch"),
+        (lambda: copy.deepcopy(2 * leaf()), "", "deepcopy-of-a-result"),
         (write_into_a_tuple, "", "tuple-stays"),
         (lambda: PAIR * 2.0, "", "tuple-in-a-calculation"),
         (lambda: 1.0 - PAIR, "", "tuple-in-a-calculation"),

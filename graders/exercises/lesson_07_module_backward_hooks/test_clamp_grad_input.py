@@ -148,6 +148,11 @@ class TestClampGradInput:
                 lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-12)).clamp(max=1.0))
             )
 
+        def limited_the_norm__2(module, c):
+            return module.register_full_backward_hook(
+                lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-6)).clamp(max=1.0))
+            )
+
         def one_bound_only(module, c):
             """Values below `-c` stay as they are. Clamp on both sides: `clamp(-c, c)`."""
             return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(max=c)))

@@ -48,7 +48,7 @@ def at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad.detach().clo
             "each call computes afresh": activations.ANEW,
             "one pass reaches all parameters, or none does": activations.one_pass,
             "a call inside a call changes nothing": activations.called_inside,
-            "it is a copy without a graph": activations.of_its_own,
+            "it is a copy without a graph": activations.OF_ITS_OWN,
             "nothing else changes": activations.nothing_else,
             "an exception comes through and nothing is left": activations.something_raises,
         },
@@ -95,6 +95,23 @@ class TestActivationGrad:
             with module.register_full_backward_hook(lambda module, gi, go: found.append(go[0].detach().clone())):
                 loss_fn(model(x)).backward()
             return found[0]
+
+        def full_hook_and_in_place__2(model, name, x, loss_fn, pick=lambda out: out):
+            found = {}
+
+            def hook(module, go):
+                found["grad"] = pick(go if len(go) > 1 else go[0]).detach().clone()
+
+            with model.get_submodule(name).register_full_backward_pre_hook(hook):
+                loss_fn(model(x)).backward()
+            return found["grad"]
+
+        def attribute_by_name(model, name, x, loss_fn, pick=lambda out: out):
+            """`getattr(model, name)` finds what lies directly in the model: neither a name with dots, of a module that
+            is inside another, nor `""`, the model itself. `model.get_submodule(name)` finds any of them.
+            """
+            getattr(model, name)
+            return at_output(model, name, x, loss_fn, pick)
 
         def retain_grad_follows_in_place(model, name, x, loss_fn, pick=lambda out: out):
             """You got the gradient after the in-place operation: `retain_grad()` goes with the tensor to its new value.
@@ -158,6 +175,12 @@ class TestActivationGrad:
 
         def stored_alias(model, name, x, loss_fn, pick=lambda out: out):
             return at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad)
+
+        def copied_too_late(model, name, x, loss_fn, pick=lambda out: out):
+            """You kept the gradient itself and copied it after the pass, when somebody had written into it. Copy it in
+            the hook, as it arrives: `grad.detach().clone()`.
+            """
+            return at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad).detach().clone()
 
         def before_the_callers_hooks(model, name, x, loss_fn, pick=lambda out: out):
             """One of the caller's forward hooks replaced this value before it left the module, and you took it before

@@ -120,6 +120,9 @@ class TestClampGradInput:
         def in_place_leak(module, c):
             return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp_(-c, c)))
 
+        def cut_off_graph(module, c):
+            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.detach().clamp(-c, c)))
+
         def clamped_before_the_callers_hooks(module, c):
             """You clamped before a full backward hook that the module already had, and that one then multiplied the
             gradient. Hooks of one kind run in the order of registration: register yours on the module, without
@@ -146,6 +149,11 @@ class TestClampGradInput:
             """
             return module.register_full_backward_hook(
                 lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-12)).clamp(max=1.0))
+            )
+
+        def limited_the_norm__2(module, c):
+            return module.register_full_backward_hook(
+                lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-6)).clamp(max=1.0))
             )
 
         def one_bound_only(module, c):

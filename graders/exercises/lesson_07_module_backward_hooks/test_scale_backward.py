@@ -99,6 +99,16 @@ class TestScaleBackward:
             handles = [p.register_hook(lambda grad: grad * s) for p in module.parameters()]
             return handles[-1]
 
+        def hooked_the_parameters__2(module, s):
+            """You scaled `grad_input`, and the parameters by hooks of their own: these stay after `remove()`, and an
+            input by keyword is in no `grad_input`. Scale `grad_output`, in a full backward pre-hook: all the rest
+            follows from it.
+            """
+            for p in module.parameters():
+                if p.requires_grad:
+                    p.register_hook(lambda grad: s * grad)
+            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: s * g))
+
         def scaled_dot_grad(module, s):
             """You scaled the `.grad` of the parameters in a hook: that of this pass is added only after it, and what an
             earlier pass left is scaled again. Scale `grad_output`, in a full backward pre-hook.

@@ -146,3 +146,11 @@ class TestWatchModuleGrads:
                 d["gi"], d["go"] = (tuple(g.detach().clone() for g in grads if g is not None) for grads in (gi, go))
 
             return watched(module, hook)
+
+        def one_handle_of_two(module):
+            """You registered two hooks and returned the handle of one, so the other goes on after `remove()`. One is
+            enough: a full backward hook gets both, `grad_input` and `grad_output`.
+            """
+            copied = lambda grads: each(grads, lambda grad: grad.detach().clone())  # noqa: E731
+            d, _ = watched(module, lambda d, m, go: d.update(go=copied(go)), "register_full_backward_pre_hook")
+            return watched(module, lambda d, m, gi, go: d.update(gi=copied(gi)), d=d)

@@ -24,12 +24,13 @@ def timed(
     named=None,
     starts="full_backward_pre",
     block=ExitStack,
+    start_first=False,
 ):
     """The times by hooks on all modules, in the lesson's style.
 
     `took` makes the new entry of a module from the old one and the time of a call. The hook that ends a call is the
-    `first` of its kind, the one that `starts` it is of that kind, and all are removed at the end of the `block`. The
-    result is filled into `times`.
+    `first` of its kind, the one that `starts` it is of that kind, and may be the first as well (`start_first`). All are
+    removed at the end of the `block`. The result is filled into `times`.
     """
     named = [(name or "net", module) for name, module in model.named_modules()] if named is None else named
     times, started = {name: 0.0 for name, _ in named} if times is None else times, {}
@@ -43,7 +44,7 @@ def timed(
     with block() as stack:
         for name, module in named:
             before, after = (lambda *_, name=name: begin(name)), (lambda *_, name=name: end(name))
-            stack.enter_context(getattr(module, f"register_{starts}_hook")(before))
+            stack.enter_context(getattr(module, f"register_{starts}_hook")(before, prepend=start_first))
             stack.enter_context(module.register_full_backward_hook(after, prepend=first))
         model(x).sum().backward()
     return times
@@ -131,6 +132,9 @@ class TestBackwardTimes:
             """
             return timed(model, with_gradient(x), clock, first=False)
 
+        def counted_the_hooks_of_others__2(model, x, clock):
+            return timed(model, with_gradient(x), clock, start_first=True)
+
         def only_last_call(model, x, clock):
             """A module that is called twice has the time of only one call. Add up the times of all its calls."""
             return timed(model, with_gradient(x), clock, lambda before, time: time)
@@ -150,6 +154,16 @@ class TestBackwardTimes:
             another tensor with its values: `x.detach().requires_grad_()`.
             """
             return timed(model, x.requires_grad_(), clock)
+
+        def made_x_require_grad__2(model, x, clock):  # for a while
+            """You switched `x.requires_grad` on for a while, so the pass wrote `x.grad`, and `x` belongs to the caller.
+            If it requires no grad, give the model another tensor with its values: `x.detach().requires_grad_()`.
+            """
+            required = x.requires_grad
+            try:
+                return timed(model, x.requires_grad_(), clock)
+            finally:
+                x.requires_grad_(required)
 
         def one_time_for_all(model, x, clock):
             """You gave every module the time of the whole backward pass. Each has its own: read the clock in a full

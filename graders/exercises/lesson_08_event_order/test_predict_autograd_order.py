@@ -110,6 +110,9 @@ class TestPredictAutogradOrder:
         def unknown_kind_accepted__7(kind):
             return either("non-leaf" if kind.startswith("non") else "leaf" if kind in "leaf" else kind, LEAF, NON_LEAF)
 
+        def unknown_kind_accepted__8(kind):
+            return either(kind.strip().lower().replace("_", "-").replace(" ", "-"), LEAF, NON_LEAF)
+
         def kinds_swapped(kind):
             """You swapped the two lists. `retain_grad` is for a non-leaf, and a post-accumulate-grad hook exists on a
             leaf only.

@@ -168,6 +168,12 @@ class TestPredictModuleOrder:
             """Your order is right, but not your labels: the letter comes before the kind, as in `"G.pre"`."""
             return [".".join(reversed(label.split("."))) for label in RIGHT]
 
+        def another_label():
+            """Your order is right, but not the label of a forward pre-hook: the lesson's `watch` writes `fpre`, and
+            here it is `pre`, as in `"G.pre"`.
+            """
+            return twelve("GPA", "GPA", kinds=("fpre", "fwd", "bpre", "bwd"))
+
         def grouped_by_hook():
             """You list everything about one hook before the next. What counts is time: first all three forward
             pre-hooks, then the three forward hooks, then those of the backward pass.

@@ -1,5 +1,6 @@
 """Exercise 08-trace-events."""
 
+import copy
 from contextlib import ExitStack, nullcontext
 
 from torch.nn.modules import module as for_all
@@ -206,6 +207,12 @@ class TestTraceEvents:
             """
             model.zero_grad()
             return traced(model, x)
+
+        def ran_a_copy(model, x):
+            """The trace is right, but you ran a copy of the model: the parameters get no `.grad`, and hooks on them do
+            not run. Run the model itself, and take your hooks off in `finally`.
+            """
+            return traced(copy.deepcopy(model), x)
 
         def each_event_once(model, x):
             """Each event is there only once. A module that is called twice fires its hooks twice: keep every event."""

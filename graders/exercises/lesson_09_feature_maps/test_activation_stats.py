@@ -174,6 +174,17 @@ class TestActivationStats:
             """Your histogram holds logarithms. The task asks for the counts: leave `log` to whoever draws them."""
             return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 4).log1p())
 
+        def steps_in_columns(layers, step, batches):
+            """Your histograms stand in columns, as `imshow` wants them. The task asks for a row for each step, [steps,
+            40], and for plain counts: leave turning them, and logarithms, to whoever draws them.
+            """
+            found = stats(layers, step, batches)
+            return {name: {**parts, "hist": parts["hist"].T} for name, parts in found.items()}
+
+        def steps_in_columns__2(layers, step, batches):
+            found = stats(layers, step, batches)
+            return {name: {**parts, "hist": parts["hist"].T.log1p()} for name, parts in found.items()}
+
         def other_limits(layers, step, batches):
             """Your bins go from 0 to 10. The task asks for 40 bins from 0 to 4: `histc(40, 0, 4)`."""
             return stats(layers, step, batches, hist=lambda values: values.histc(40, 0, 10))
@@ -201,6 +212,13 @@ class TestActivationStats:
             hook.
             """
             return stats(layers, step, batches, how={"of": lambda args, output: args[0]})
+
+        def what_step_returns(layers, step, batches):
+            """You described what `step` returns. A step may return anything, or nothing: describe what each module
+            returns, in a forward hook on it.
+            """
+            outputs = [step(batch).detach() for batch in batches]
+            return described(dict.fromkeys(layers, outputs))
 
         def called_the_layers(layers, step, batches):
             """You called the modules on the batch yourself. Each gets another input inside the model: let forward hooks

@@ -148,6 +148,14 @@ class TestChannelStats:
             zeros = (outputs == 0).double().mean(0)
             return {"mean": outputs.mean(0), "var": outputs.var(0, correction=0), "zero_frac": zeros}
 
+        def channels_not_moved(model, layer, batches):
+            """`reshape(-1, C)` mixes the channels: it takes the values as they lie, and channels are dimension 1, and
+            not the last one. Move them first: `output.transpose(0, 1).flatten(1)` has a row for each.
+            """
+            return described(
+                parts_of(model, layer, batches, lambda out: out.double().reshape(-1, out.shape[1]).T.clone())
+            )
+
         def divided_by_samples(model, layer, batches):
             """You divided by the number of samples. A channel has more values than that where the output has positions:
             count `output.numel() / C` values, or the length of a row of `output.transpose(0, 1).flatten(1)`.

@@ -133,6 +133,31 @@ class TestConvMaps:
                 model(x)
             return found
 
+        def named_strangers(model, x):
+            """You gave a name to a convolution that the model calls although it is not part of it: a hook for all
+            modules fires for it, too. Leave out what `model.named_modules()` does not give.
+            """
+            names, found = {module: name for name, module in model.named_modules()}, {}
+
+            def hook(module, args, output):
+                if isinstance(module, nn.Conv2d):
+                    found[names.get(module, f"conv{len(found)}")] = output.detach().clone()
+
+            with for_all.register_module_forward_hook(hook):
+                model(x)
+            return found
+
+        def named_strangers__2(model, x):
+            names, found = {module: name for name, module in model.named_modules()}, {}
+
+            def hook(module, args, output):
+                if isinstance(module, nn.Conv2d):
+                    found[names.get(module)] = output.detach().clone()
+
+            with for_all.register_module_forward_hook(hook):
+                model(x)
+            return found
+
         def late_binding(model, x):
             """All your hooks wrote under one name. They read the loop variable when they run, and by then it has its
             last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.

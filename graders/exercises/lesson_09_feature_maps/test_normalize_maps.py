@@ -212,8 +212,8 @@ class TestNormalizeMaps:
             return scaled_with(fm, 1e-12)
 
         def taken_for_constant(fm):
-            """A channel whose values differ became 0 everywhere: your function takes it to be constant. Only a span of
-            exactly 0 makes it so; other spans may be very small.
+            """A channel whose values differ became 0 everywhere, or nearly so: its span is very small, and you took it
+            for 0, or for larger than it is, as `clamp(min=1e-12)` does. Treat only a span of exactly 0 in another way.
             """
             return scaled(as_array(fm), least=1e-8)
 

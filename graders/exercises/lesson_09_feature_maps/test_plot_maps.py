@@ -239,3 +239,12 @@ class TestPlotMaps:
             """Your images hold scaled values. Give `imshow` the values as they are, and `vmin` and `vmax` with them."""
             low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
             return plot((fm - low) / (high - low + 1e-9), ncols, shared)
+
+        def settings_changed(fm, ncols=8, shared=False):
+            """You changed the settings of matplotlib, `rcParams`, which everybody shares. Say it in each call, as in
+            `imshow(..., cmap="gray")`, or change them within `with matplotlib.rc_context(...):`.
+            """
+            import matplotlib
+
+            matplotlib.rcParams["image.cmap"] = "gray"
+            return plot(fm, ncols, shared)

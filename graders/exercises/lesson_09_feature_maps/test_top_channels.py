@@ -129,6 +129,18 @@ class TestTopChannels:
         def smallest_first__2(fm, k):
             return fm.mean((1, 2)).argsort()[-k:].tolist()
 
+        def negative_step(fm, k):
+            """A tensor takes no negative step: `[::-1]` is numpy's. `argsort(descending=True)`, `flip(0)` or `topk` put
+            the channel with the largest mean first.
+            """
+            return fm.mean((1, 2)).argsort()[::-1][:k].tolist()
+
+        def means_over_the_width(fm, k):
+            """You took the mean over the width alone, so each row of a channel has a mean of its own. Take it over H
+            and W, so that each channel has one: `fm.mean((1, 2))`.
+            """
+            return fm.mean(-1).squeeze().topk(k, dim=0).indices.tolist()
+
         def no_python_ints(fm, k):
             """The contract asks for a list of Python ints, not for a tensor, an array, or a list of those. `.tolist()`
             makes one.

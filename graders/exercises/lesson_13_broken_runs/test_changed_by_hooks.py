@@ -130,6 +130,14 @@ class TestChangedByHooks:
             """
             return unlike(both(model, loss_fn, x, of_parameters=["_backward_hooks"]))
 
+        def parameter_hooks_missed__2(model, loss_fn, x):
+            with without_hooks(model, of_modules=()):
+                return unlike(both(model, loss_fn, x))
+
+        def accumulated_missed__2(model, loss_fn, x):
+            with without_hooks(model, of_modules=(), of_parameters=["_post_accumulate_grad_hooks"]):
+                return unlike(both(model, loss_fn, x))
+
         def last_digits(model, loss_fn, x):
             """You name a parameter whose gradient differs in the last digits only. Compare with a tolerance."""
             return unlike(both(model, loss_fn, x), torch.equal)
@@ -156,6 +164,12 @@ class TestChangedByHooks:
 
         def module_hooks_left__2(model, loss_fn, x):
             return unlike(both(model, loss_fn, x, of_modules=KINDS[:2]))
+
+        def module_hooks_left__3(model, loss_fn, x):
+            """You miss what backward pre-hooks change: they were still there in the pass without hooks. A module keeps
+            its hooks in four dicts, and theirs is `_backward_pre_hooks`.
+            """
+            return unlike(both(model, loss_fn, x, of_modules=[kind for kind in KINDS if kind != "_backward_pre_hooks"]))
 
         def unchanged(model, loss_fn, x):
             """You listed the parameters whose gradient stays the same. The task asks for the others."""

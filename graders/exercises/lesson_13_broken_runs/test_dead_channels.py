@@ -1,5 +1,6 @@
 """Exercise 13-dead-channels."""
 
+import contextlib
 from functools import partial
 
 import torch
@@ -101,6 +102,16 @@ class TestDeadChannels:
             """
             return dead(fired(model, batches), join=lambda calls: calls[-1])
 
+        def last_call_of_each_run(model, batches):
+            """A ReLU may be called several times in one run, and of each run you kept only the last call: it overwrote
+            the ones before. Join all calls, in the hook: `|` with what you know already.
+            """
+            found = {}
+            for batch in batches:
+                for name, calls in fired(model, [batch]).items():
+                    found.setdefault(name, []).append(calls[-1])
+            return dead(found)
+
         def dead_in_some_call(model, batches):
             """You listed each channel that is 0 in one whole call. A dead channel is 0 in all calls of all batches."""
             return dead(fired(model, batches), join=lambda calls: torch.stack(calls).all(0))
@@ -164,3 +175,20 @@ class TestDeadChannels:
 
         def zero_once__2(model, batches):
             return dead(fired(model, batches, alive=lambda rows: (rows != 0).all(1)))
+
+        def of_images_alone(model, batches):
+            """Your line counts on 3 dimensions or more, and what leaves a ReLU may have 2, as behind an `nn.Linear`.
+            `output.transpose(0, 1).flatten(1)` has one row for each channel, for 2 dimensions and for 5.
+            """
+            return dead(fired(model, batches, keep=lambda out: out.flatten(2)))
+
+        def hook_returned_something(model, batches):
+            """Your hook returned something, and it took the place of what leaves the ReLU; a lambda returns the value
+            of its expression. Write the hook with `def`, and let it return nothing.
+            """
+            with contextlib.ExitStack() as stack:
+                for module in model.modules():
+                    if isinstance(module, nn.ReLU):
+                        hook = lambda module, args, out: out.transpose(0, 1).flatten(1).amax(1)  # noqa: E731
+                        stack.enter_context(module.register_forward_hook(hook))
+                return dead(fired(model, batches, prepend=True))

@@ -15,6 +15,7 @@ from graders.exercises.lesson_13_broken_runs.labels import (
     hook,
     hooks_of,
     nan,
+    size_of,
     vanishing,
 )
 from graders.scenes.scene import stories
@@ -139,6 +140,12 @@ class TestDiagnose:
             """
             return answer(*args, cut=lambda run, lr: first(name for name in run.called if name in run.without))
 
+        def the_first_of_those_cut__2(*args):
+            """The label is right. But you took the last one in the order of `named_modules()`, and a model may call its
+            layers in another order. Of those that no gradient reaches, name the one that is called last.
+            """
+            return answer(*args, cut=lambda run, lr: first(run.without[::-1]))
+
         def the_first_call_of_all(*args):
             """The label is right. You named a layer far from the loss, where the gradient is smallest or largest. Going
             back from the loss, it starts where the bound is passed: the last call beyond it. A leaf that is called
@@ -195,3 +202,26 @@ class TestDiagnose:
         def no_gradient_is_unused(*args):
             """You call a layer unused that is called, but gets no gradient. Note in hooks which leaves are called."""
             return answer(*args, unused=lambda run, lr: first(run.without))
+
+        def none_is_zero(*args):
+            """You took 0 where no gradient arrives, and call that vanishing. Nothing before that call has a parameter,
+            so nothing there needs a gradient: leave such a call out.
+            """
+
+            def small(run, lr):
+                sizes = [(n, 0.0 if output.grad is None else size_of(output.grad)) for n, output in run.calls]
+                return first(name for name, size in reversed(sizes) if size < 1e-4 * sizes[-1][1])
+
+            return answer(*args, vanishing=small)
+
+        def dead_in_both_passes(*args):
+            """You call a ReLU dead only if its channels are silent in both passes. One is enough: either this pass, or
+            the one after a step of SGD. Look at each by itself.
+            """
+
+            def silent(run, lr):
+                after = after_a_step(run, lr)
+                after.calls += run.calls
+                return dead(after)
+
+            return answer(*args, dead=silent)

@@ -11,7 +11,12 @@ from graders.scenes.stories import inspected_passes as passes
 from graders.scenes.stories import signals
 
 
-def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, parts=slice(None), **how):
+def edges_of(tensors):
+    """Where the gradients of these tensors arrive, as they are now."""
+    return [torch.autograd.graph.get_gradient_edge(t) if t.requires_grad else None for t in tensors]
+
+
+def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, parts=slice(None), late=False, **how):
     """(name, values, gradients) of each call of a leaf; `None` where none arrives. The options are ways to go wrong."""
     names = {m: name for name, m in model.named_modules() if not list(m.children())}
     calls = []
@@ -19,19 +24,19 @@ def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad
     def note(m, args, out):
         out = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
         tensors = [t for t in out if torch.is_tensor(t) and t.is_floating_point()][parts]
-        edges = [torch.autograd.graph.get_gradient_edge(t) if t.requires_grad else None for t in tensors]
-        calls.append((names[m], [keep(t.detach()) for t in tensors], edges))
+        calls.append((names[m], [keep(t.detach()) for t in tensors], tensors if late else edges_of(tensors)))
 
     hooks = [m.register_forward_hook(note, **how) for m in names]
     try:
         with recording():
             loss = loss_fn(model(x))
-        wanted = list({edge for _, _, edges in calls for edge in edges if edge and loss.requires_grad})
+        calls = [(name, values, edges_of(found) if late else found) for name, values, found in calls]
+        wanted = list({edge for _, _, found in calls for edge in found if edge and loss.requires_grad})
         found = dict(zip(wanted, torch.autograd.grad(loss, wanted, allow_unused=True))) if wanted else {}
     finally:
         for hook in hooks:
             hook.remove()
-    return [(name, values, [found.get(edge) for edge in edges]) for name, values, edges in calls]
+    return [(name, values, [found.get(edge) for edge in at]) for name, values, at in calls]
 
 
 def rms(tensors):
@@ -193,3 +198,37 @@ class TestSignalReport:
             """You reported names of classes. The task asks for the name of the leaf in `model.named_modules()`."""
             modules = dict(model.named_modules())
             return [(type(modules[name]).__name__, *sizes) for name, *sizes in report(calls_of(model, loss_fn, x))]
+
+        def texts_taken_for_tensors(model, loss_fn, x):
+            """A leaf may return a tuple or dict in which not everything is a tensor: here it holds a text, too. Count
+            what is a tensor, and of these the floating-point ones: `torch.is_tensor(t) and t.is_floating_point()`.
+            """
+
+            def hook(module, args, out):
+                for t in out.values() if isinstance(out, dict) else out:
+                    t.is_floating_point()
+
+            with contextlib.ExitStack() as stack:
+                for module in model.modules():
+                    stack.enter_context(module.register_forward_hook(hook))
+                return report(calls_of(model, loss_fn, x))
+
+        def gradient_by_name(model, loss_fn, x):
+            """A leaf that is called twice shows one gradient in both entries: you kept gradients by name, so that of
+            one call overwrote that of the other. Keep each with its own call, as in `calls.append([name, out, 0.0])`.
+            """
+            calls, one = calls_of(model, loss_fn, x), {}
+            for name, _, grads in calls:  # the first call is the last in the backward pass
+                one.setdefault(name, grads)
+            return report([(name, values, one[name]) for name, values, _ in calls])
+
+        def gradient_by_name__2(model, loss_fn, x):
+            calls = calls_of(model, loss_fn, x)
+            last = {name: grads for name, _, grads in calls}
+            return report([(name, values, last[name]) for name, values, _ in calls])
+
+        def gradient_after_a_change(model, loss_fn, x):
+            """A later step works in place on an output, and yours is the gradient at the changed tensor: `retain_grad`
+            goes along with it. A tensor hook that you register in the forward hook sees what arrives at the old one.
+            """
+            return report(calls_of(model, loss_fn, x, late=True))

@@ -2,6 +2,8 @@
 
 import copy
 
+import torch
+
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
 from graders.exercises.lesson_13_broken_runs.ways import WITHOUT
@@ -140,6 +142,14 @@ class TestWhyNoGradient:
             """
             found = told(model, loss_fn, x)
             return {name: "frozen" if why == "frozen" else "zero" for name, why in found.items()}
+
+        def none_is_not_zero__2(model, loss_fn, x):
+            """You say `"zero"` of a parameter that no gradient reaches at all. Something puts zeros where none arrives,
+            as `materialize_grads=True` does, and then nobody can tell: leave it out, and look for `None`.
+            """
+            came, called = one_pass(model, loss_fn, x)
+            zeros = {p: torch.zeros_like(p) for p in model.parameters() if came}  # without a graph there is no pass
+            return reasons(model, zeros | came, held_by(called))
 
         def swapped(model, loss_fn, x):
             """You swapped `"cut"` and `"never called"`. It is `"cut"` where a module that holds the parameter is

@@ -33,10 +33,12 @@ def total(ones, others):
 
 
 def verdicts(
-    model, x, equal=("random", "buffers"), whole=False, copied=torch.clone, unequal=differ, among=in_another_mode
-):
+    model, x, equal=("random", "buffers"), whole=False, copied=torch.clone, unequal=differ, among=in_another_mode,
+    seed=None,
+):  # fmt: skip
     """For each suspect, whether its mode matters in each of its calls. The options are ways to go wrong."""
     found, busy, at_first = {}, [], State(model)
+    kept = ("random", "buffers") if seed is None else ("buffers",)
 
     def weigh(module, args, kwargs):
         if busy:
@@ -45,15 +47,17 @@ def verdicts(
         now, outputs = State(model), []
         for training in (True, False):
             now.put_back(equal if outputs else ())
+            if seed is not None:
+                torch.manual_seed(seed)
             module.train(training) if whole else setattr(module, "training", training)
             words = {key: copied(value) for key, value in kwargs.items()}
             outputs.append(tensors(module.forward(*map(copied, args), **words)))
-        now.put_back()
+        now.put_back(kept)
         busy.clear()
         found.setdefault(module, []).append(unequal(*outputs))
 
     with torch.no_grad(), ExitStack() as stack:
-        stack.callback(at_first.put_back)
+        stack.callback(at_first.put_back, kept)
         for module in among(model):
             stack.enter_context(module.register_forward_pre_hook(weigh, with_kwargs=True))
         model(x)
@@ -227,3 +231,9 @@ class TestWrongMode:
         def first_tensor_alone(model, x):
             """A module here returns several tensors, and you compared only the first. Any of them may differ."""
             return named(model, verdicts(model, x, unequal=lambda ones, others: differ(ones[:1], others[:1])))
+
+        def random_state_left(model, x):
+            """The names are right, but you left another random state behind: `torch.manual_seed` gives the caller other
+            numbers. Do it within `torch.random.fork_rng()`, or put `torch.get_rng_state()` back at the end.
+            """
+            return named(model, verdicts(model, x, seed=0))

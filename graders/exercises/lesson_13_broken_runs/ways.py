@@ -148,6 +148,8 @@ ADDED = {
 """What the layer makes of `h`, where it does not add what it makes of a constant: then its hook concerns no other."""
 
 
+HIDING_NOTHING = ("a weight", "turned", "a small gradient", "accumulated", "dropped", "last digits", "nothing")
+"""Hooks that change no gradient of another layer."""
 HOOKED_WITH_MORE = ("turned", "accumulated", "a forward hook", "backward pre", "by mode", "the model's input")
 """In these models, too, a norm comes first, and the model has a parameter of its own."""
 
@@ -155,6 +157,8 @@ HOOKED_WITH_MORE = ("turned", "accumulated", "a forward hook", "backward pre", "
 def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with hooks on two of its layers, and of another one with a hook."""
     others = [kind for kind in HOOKED if kind not in (case["hook"], "the model's output")]  # which hides all others
+    if case["hook"] == "backward pre":  # no other model is sure to show one
+        others = [kind for kind in others if kind in HIDING_NOTHING]
     layers, kinds = rng.shuffled(LAYERS), [case["hook"], rng.choice(others)]
     steps, lines = [], []
     for kind, layer in zip(kinds, layers):

@@ -90,8 +90,8 @@ def first_of_any(program: Program, *args: Any) -> Any:
 
 
 def before_others(program: Program, *args: Any) -> Any:
-    """Your hooks run before other people's, which replace what a block returns. What flows on is what they leave:
-    register yours after them, without `prepend=True`.
+    """You look before other people's hooks, which replace what a block returns: your hook runs first, or you changed
+    `forward`. What flows on is what they leave: register a forward hook after them, without `prepend=True`.
     """
     return program(*args, prepend=True)
 

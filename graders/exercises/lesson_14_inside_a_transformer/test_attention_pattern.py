@@ -24,11 +24,11 @@ def pattern(model, tokens, layer, *, run=run, copy=copied, **wanted):
     return kept[0]
 
 
-def by_hand(attention, normed):
-    """The weights of causal attention, from the queries and the keys."""
+def by_hand(attention, normed, size=None):
+    """The weights of causal attention, from the queries and the keys. `size` is what the root is taken of."""
     queries, keys, _ = (normed @ attention.in_proj_weight.T).chunk(3, -1)
     queries, keys = (t.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for t in (queries, keys))
-    scores = queries @ keys.mT / attention.head_dim**0.5
+    scores = queries @ keys.mT / (size or attention.head_dim) ** 0.5
     return scores.masked_fill(torch.ones_like(scores).bool().triu(1), -torch.inf).softmax(-1).detach()
 
 
@@ -95,6 +95,21 @@ class TestAttentionPattern:
             `average_attn_weights=False` as well.
             """
             return pattern(model, tokens, layer, average_attn_weights=True)
+
+        def averaged__2(model, tokens, layer):  # and repeated
+            mean = pattern(model, tokens, layer, average_attn_weights=True)
+            return mean.unsqueeze(1).repeat(1, model.blocks[layer].attention.num_heads, 1, 1)
+
+        def another_scale(model, tokens, layer):
+            """You scaled the products of queries and keys otherwise than attention does. Divide them by the root of the
+            size of one head, `attention.head_dim`, and not by that of the whole width.
+            """
+            attention = model.blocks[layer].attention
+            return by_hand(attention, inputs_of([attention], model, tokens)[0], attention.embed_dim)
+
+        def another_scale__2(model, tokens, layer):
+            attention = model.blocks[layer].attention
+            return by_hand(attention, inputs_of([attention], model, tokens)[0], 1)
 
         def forgot_mask(model, tokens, layer):
             """Tokens look at later ones: the mask got lost. It is among the keyword arguments with which the block

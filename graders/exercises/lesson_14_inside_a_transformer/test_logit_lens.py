@@ -99,6 +99,12 @@ class TestLogitLens:
             """
             return (model.norm(stream_of(model, tokens)) @ model.unembed.weight.T).detach()
 
+        def weight_of_embed(model, tokens):
+            """You unembedded with `model.embed.weight`. In the model of the lesson that is the same tensor, but in
+            another model `unembed` has a weight of its own, or a bias: call `model.unembed` itself.
+            """
+            return (model.norm(stream_of(model, tokens)) @ model.embed.weight.T).detach()
+
         def normed_twice(model, tokens):
             """The last stage went through `model.norm` twice. If you take what that module returns, unembed it as it
             is.

@@ -114,6 +114,14 @@ class TestLowRank:
             """
             return added(model, name, rank, lambda layer, x, output: None)
 
+        def tensors_not_parameters(model, name, rank, alpha):
+            """Your hook computes with the tensors of which you made the parameters, so no gradient reaches these, and
+            new values of them may not reach your hook. Read `module.low_rank_a` and `module.low_rank_b` in the hook.
+            """
+            layer = model.get_submodule(name)
+            a, b = random(rank, layer), torch.zeros(layer.out_features, rank, dtype=layer.weight.dtype)
+            return added(model, name, rank, lambda layer, x, out: out + alpha / rank * x @ a.T @ b.T, a=a, b=b)
+
         def nothing_frozen(model, name, rank, alpha):
             """The parameters that were there can still be trained. Freeze all of them: `requires_grad_(False)`."""
             return added(model, name, rank, scaled(alpha / rank), freeze=[])

@@ -185,6 +185,13 @@ class TestPatchPath:
                         shares.append(share(metric(model(corrupt)), best, worst))
             return torch.tensor(shares).view(len(model.blocks), -1)
 
+        def kept_the_input(model, clean, corrupt, metric):
+            """You put in what the block got in the run on `clean`. Put in what it passed on there: with a list that
+            begins with the stream before the first block, that is one entry further on.
+            """
+            inputs = iter(inputs_of(model.blocks, model, clean))
+            return effects(model, clean, corrupt, metric, copy=lambda hidden: next(inputs))
+
         def one_minus_the_share(model, clean, corrupt, metric):
             """You returned what is still missing: 1 minus the share. Start from the run on `corrupt`:
             `(patched - corrupt) / (clean - corrupt)`.

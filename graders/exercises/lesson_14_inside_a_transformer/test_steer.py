@@ -230,3 +230,16 @@ class TestSteer:
             return model.blocks[layer].register_forward_hook(
                 lambda module, args, output: output.clone() + scale * direction
             )
+
+        def tuple_of_two(model, layer, direction, scale, start=0):
+            """Your line takes a tuple apart into two, and a block may return its stream alone in a tuple, or with more
+            behind it. `stream, *rest = output` takes any number: return `(stream, *rest)`.
+            """
+
+            def change(module, args, output):
+                if isinstance(output, tuple):
+                    stream, cache = output
+                    return moved(stream, scale * direction, start), cache
+                return moved(output, scale * direction, start)
+
+            return model.blocks[layer].register_forward_hook(change)

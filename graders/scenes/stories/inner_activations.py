@@ -202,6 +202,18 @@ def of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the result, and the gradient after it was overwritten", (found, k)
 
 
+def overwritten_in_the_pass(call: Call, draw: Draw, case: Any) -> Seen:
+    """Who writes into a gradient further back in the pass changes nothing in the result, either."""
+    model, x, k = nn.Tanh(), draw.tensor(3).requires_grad_(), draw.tensor(3)
+    Weighted = a_loss_that_keeps_its_gradient(k)
+    x.register_hook(lambda grad: k.zero_())
+    found = call(model, "", x, Weighted.apply)
+    yield "the result where the gradient is overwritten in the pass", found
+
+
+OF_ITS_OWN = (of_its_own, overwritten_in_the_pass)
+
+
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
     model, x, k, loss_fn = a_model(draw, case)

@@ -168,8 +168,13 @@ BY_TEXT = (
     (
         r"Dimension out of range",
         "no-such-dimension",
-        "The tensor has fewer dimensions than your line counts on: it may have one, or none. -1 is the last of them, "
-        "however many there are, and `reshape(-1, n)` makes rows of a vector as well.",
+        "The tensor has fewer dimensions than your line counts on. -1 is the last of them, however many there are, and "
+        "`reshape(-1, n)` makes rows of a vector as well.",
+    ),
+    (
+        r"step must be greater than zero",
+        "steps-backwards",
+        "A tensor takes no negative step, as a list does with `[::-1]`. Turn it with `t.flip(0)`.",
     ),
     (
         r"must return None or a tuple of \(new_args, new_kwargs\)",

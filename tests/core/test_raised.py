@@ -202,6 +202,7 @@ def hook_that_replaces_nothing() -> None:
         (lambda: LAYER(torch.ones(2, 2).double()), "", "two-dtypes"),
         (lambda: torch.stack([torch.ones(2), torch.ones(3)]), "", "stack-of-unlike-shapes"),
         (lambda: torch.ones(2).sum(1), "", "no-such-dimension"),
+        (lambda: torch.ones(2)[::-1], "", "steps-backwards"),
         (lambda: torch.ones(2)[2], "", "index-too-large"),
         (lambda: nn.ModuleList()[0], "", "no-such-entry"),
         (lambda: [][0], "", "no-such-entry"),

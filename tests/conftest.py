@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from graders.sandbox.outside.box_modules import box_modules_folder
 from graders.sandbox.outside.boxes import Boxes
@@ -18,6 +19,10 @@ from graders.sandbox.outside.warm_process import WarmProcess
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # the threads of several processes wait for each other, and are busy meanwhile
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A machine may be slow: how long an example takes says nothing of what is tested.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 LONGEST = ("test_catalogue.py", "test_containers.py", "test_disturbed.py", "test_course.py", "test_planted.py",
            "test_whole_class.py", "test_own_lesson.py", "test_telling.py", "test_slurm.py")  # fmt: skip

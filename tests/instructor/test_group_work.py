@@ -201,7 +201,7 @@ def test_one_run_is_enough_and_everybody_has_its_result() -> None:
 NAMES = st.sampled_from(["Ada", "ada", "Ben", "Team 1", "team1", "Team 1-Ada", "Team 2-Zed", "Zed", "Ann-Lee", "Ann"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.sets(NAMES, min_size=1), st.lists(st.tuples(NAMES, NAMES), min_size=1), st.sets(NAMES), st.booleans())
 def test_nobody_vanishes_and_nobody_is_there_twice(
     students: set[str], pairs: list[tuple[str, str]], listed: set[str], numbered: bool

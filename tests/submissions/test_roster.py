@@ -98,7 +98,7 @@ TEXTS = st.lists(st.lists(CELLS, max_size=6), max_size=6).map(lambda rows: "\r\n
 ENCODINGS = st.sampled_from(["utf-8-sig", "utf-16", "cp1252"])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.binary(max_size=80) | st.builds(lambda text, encoding: text.encode(encoding), TEXTS, ENCODINGS))
 def test_whatever_is_in_the_file_it_is_read_or_refused_with_a_sentence(raw: bytes) -> None:
     for read in (parse_roster, groups.parse_groups):

@@ -28,7 +28,7 @@ class Explanation:
 class Findings:
     """What explains a wrong answer: at most two causes, the one that shows first before the other.
 
-    Checks are named by their sentences. `evidence` has for each cause the first check that shows it, and `follows` the
+    Checks are named by their sentences. `evidence` has for each cause the check that shows it best, and `follows` the
     other checks that fail because of a cause. `left` has the differences of those that no cause explains.
     """
 

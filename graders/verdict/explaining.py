@@ -136,6 +136,8 @@ class _Inquiry:
             evidence += [section] * len(more)
         nothing = any(cause.program is NOTHING_DONE for cause in causes)  # whatever else shows is a hook without effect
         left = {section: [] if nothing else self._left(section, causes) for section in self.failing}
+        shows_example = [EXAMPLE in left and self._is_exact(EXAMPLE, [cause]) for cause in causes]
+        evidence = [EXAMPLE if shows else section for section, shows in zip(evidence, shows_example)]
         return Findings(
             tuple(Explanation(cause.program.id, cause.program.message) for cause in causes),
             tuple(evidence),

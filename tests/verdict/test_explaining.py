@@ -98,13 +98,13 @@ def test_each_slip_is_named_and_what_has_no_name_hides_none(key: str, source: st
 
 def test_a_row_that_follows_is_not_judged_and_the_others_show_the_slips() -> None:
     assert rows(marked("07-gradient-flow", LATE_AND_LEFT)) == [
-        "not yet: every layer has its mean gradient",
+        "not judged: every layer has its mean gradient",
         "not judged: the keys are in backward order",
         "not judged: each call and each model is measured anew",
         "not judged: a call inside a call changes nothing",
         "not judged: nothing else changes",
         "not yet: an exception comes through and nothing is left",
-        "not judged: the example of the contract comes out",
+        "not yet: the example of the contract comes out",
     ]
 
 

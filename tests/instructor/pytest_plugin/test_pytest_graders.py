@@ -71,7 +71,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Marked:
     hand_in(folder / "class/=cmd|x", [SETUP, "def branch_grads(w, x):\n    while True:\n        pass", *RIGHT[2:]])
     (folder / "class/eve").mkdir()
     (folder / "class/eve" / f"{LESSON}.ipynb").write_text("not a notebook")
-    arguments = ("--submissions", folder / "class", "--out", folder / "out", "--seed", "7", "--probe-timeout", "1.5")
+    arguments = ("--submissions", folder / "class", "--out", folder / "out", "--seed", "7", "--probe-timeout", "6")
     (folder / "listing.py").write_text("import sys\n\ndef pytest_unconfigure():\n    print(*sys.modules)\n")
     written = ("--keep-outputs", "--junitxml", folder / "junit.xml")
     return graders(*arguments, *written, "-p", "listing", PYTHONPATH=str(folder)), folder
@@ -147,7 +147,7 @@ def test_transcripts_are_kept(marked: Marked) -> None:
 @pytest.mark.slow  # a class is marked once more
 def test_a_seed_repeats_a_run_with_xdist_exactly(marked: Marked, tmp_path: Path) -> None:
     _, folder = marked
-    arguments = ("--submissions", folder / "class", "--out", tmp_path, "--seed", "7", "--probe-timeout", "1.5")
+    arguments = ("--submissions", folder / "class", "--out", tmp_path, "--seed", "7", "--probe-timeout", "6")
     run = graders(*arguments, "-n", "2")
     assert run.returncode == 1, run.stdout
 
@@ -175,7 +175,7 @@ def test_k_selects_and_x_stops_and_nothing_has_to_run_again(
 ) -> None:
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     (executed := tmp_path / f"out/executed/ada/{LESSON}.ipynb").unlink()
-    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "6")
     code, printed, _ = graders_here(*again, "--keep-outputs", "-x", "-k", "(ada or cleo) and branch")
     assert code == 1
     assert f"1 failed, {CHECKS[0]} passed, {5 * sum(CHECKS) - 2 * CHECKS[0]} deselected" in printed
@@ -189,7 +189,7 @@ def test_marks_by_hand_stay_and_a_row_for_nobody_is_said(
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     file = tmp_path / "out/hand-marks.csv"
     file.write_text("student,lesson,points,comment\ncleo,1,1.5,Oral exam.\nclea,1,2,\n")
-    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "6")
     code, printed, _ = graders_here(*again)
     assert code == 3
     assert "hand-marks.csv, clea, 1: there is no such student. Did you mean cleo?" in printed
@@ -284,7 +284,7 @@ def test_the_archive_of_a_class_is_marked_with_what_is_missing_and_nothing_is_le
 def test_what_another_command_works_in_is_waited_for(marked: Marked, tmp_path: Path) -> None:
     shutil.copytree(marked[1] / "out/runs", tmp_path / "out/runs")
     shutil.copy(marked[1] / "out/results.json", tmp_path / "out")
-    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "6")
     command, plain = command_of("-q", *again, "--keep-outputs")
     plain.pop("PYTHONUNBUFFERED", None)  # it has to be said before the wait, also where Python buffers
     lock = contextlib.ExitStack()
@@ -312,7 +312,7 @@ def test_what_another_command_works_in_is_waited_for(marked: Marked, tmp_path: P
 def test_a_part_of_the_class_joins_the_rest(marked: Marked, tmp_path: Path, graders_here: GradersHere) -> None:
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     before = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
-    again = ("--submissions", marked[1] / "class/ben", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    again = ("--submissions", marked[1] / "class/ben", "--out", tmp_path / "out", "--probe-timeout", "6")
     code, printed, errors = graders_here("-q", *again)
     assert code == 0, printed + errors
     assert f"{LESSON}: kept from before, as DIR has nothing of theirs: =cmd|x; ada; cleo; eve." in printed

@@ -33,9 +33,7 @@ def fuzz(count: int, inputs: st.SearchStrategy[Any], check: Callable[[Any], None
         done += 1
 
     while done < count:  # in batches: Hypothesis remembers all inputs of a run
-        batch = settings(
-            max_examples=min(500, count), deadline=None, database=None, suppress_health_check=list(HealthCheck)
-        )
+        batch = settings(max_examples=min(500, count), database=None, suppress_health_check=list(HealthCheck))
         batch(given(inputs)(run))()
     assert slowest < SECONDS
     assert largest < MEBIBYTES

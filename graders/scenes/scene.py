@@ -113,6 +113,7 @@ class Scene:
         if example:
             seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)
+            # At the end, when what an answer keeps has piled up: a list that was still empty at first shows, too.
             if encode(run(0)) != encode(parts[0]):
                 seen[NOT_THE_SAME_AGAIN] = {}
         return seen

@@ -21,7 +21,7 @@ from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
 from graders.core.wrong_keys import NOTHING_RECORDED, explain_keys
 from graders.core.wrong_types import explain_none, explain_wrong_type
-from graders.scenes.scene import NOT_THE_SAME_AGAIN
+from graders.verdict.explaining import outlives_a_call
 
 
 def diagnose_answer(
@@ -47,8 +47,7 @@ def diagnose_answer(
     left = {check: met for check, met in left.items() if check not in (*found.evidence, *found.follows)}
     if failing and failing[0] in left:
         every = [one for check in failing for one in differences[check] if one]
-        again = any(NOT_THE_SAME_AGAIN in outcome.seen.keys for outcome in outcomes if outcome.seen)
-        if again and not found.causes and Kind.HOOK_LEFT not in {one.kind for one in every}:
+        if not found.causes and outlives_a_call(outcomes) and Kind.HOOK_LEFT not in {one.kind for one in every}:
             return Findings((LEFT_FROM_EARLIER,), (failing[0],), frozenset(failing[1:]))
         whole = explain_by_kind(every) or explain_wrong_type(every)
         if whole:

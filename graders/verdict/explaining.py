@@ -17,7 +17,7 @@ from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.explanations import Explanation, Findings
 from graders.core.transcript import Outcome
-from graders.scenes.scene import EXAMPLE
+from graders.scenes.scene import EXAMPLE, NOT_THE_SAME_AGAIN
 from graders.verdict.comparing import find_differences
 from graders.verdict.comparison import Comparison, Differences, float_tolerance
 from graders.verdict.implementations import Implementation, Play
@@ -82,6 +82,11 @@ def explain_outcomes(comparison: Comparison, draws: Sequence[Inputs], outcomes: 
         }
         inquiry = _Inquiry(comparison.sections, answer)
         return inquiry.findings(_suspects(comparison, play, draws, outcomes, inquiry))
+
+
+def outlives_a_call(outcomes: Sequence[Outcome]) -> bool:
+    """Whether something of an answer was left from one call to the next: its first story shows something else again."""
+    return any(NOT_THE_SAME_AGAIN in outcome.seen.keys for outcome in outcomes if outcome.seen)
 
 
 class _Inquiry:

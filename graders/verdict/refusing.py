@@ -202,7 +202,7 @@ def _without_comment(code: str) -> str:
 
 def _shortest(comparison: Comparison, wanted: Sequence[_Wanted]) -> Refusal | None:
     """The shortest of the programs that can be told."""
-    found = list[Refusal]()
+    found = []
     for one, program in zip(wanted, tell_in_child(comparison, [(one.draw, one.story, one.until) for one in wanted])):
         if program is None:
             continue

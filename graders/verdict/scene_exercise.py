@@ -47,11 +47,11 @@ from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.core.transcript import Outcome
-from graders.scenes.scene import NOT_THE_SAME_AGAIN, Scene, stories
+from graders.scenes.scene import Scene, stories
 from graders.verdict.comparison import Comparison
 from graders.verdict.contract import Contract
 from graders.verdict.covering import covering_cases
-from graders.verdict.explaining import NOTHING_DONE, explain_outcomes
+from graders.verdict.explaining import NOTHING_DONE, explain_outcomes, outlives_a_call
 from graders.verdict.implementations import Implementation
 from graders.verdict.planting import NOTHING, Planted
 from graders.verdict.refusing import Refusal, find_refusal
@@ -63,6 +63,7 @@ from graders.wire.threads import one_thread
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
 RUN_TWICE = "# Other calls came before this one: run these lines twice to see what a call leaves.\n"
+"""Ends the program of an answer that keeps something: in a new interpreter the first call may well be right."""
 HANDLE = re.compile(r"\b[Rr]eturn\b[^.]*\bhandles?\b")
 """Found in a task that asks for a handle, or for several."""
 
@@ -124,8 +125,7 @@ class SceneExercise(Exercise):
             return Told()
         if not found:
             return Told()
-        again = any(NOT_THE_SAME_AGAIN in outcome.seen.keys for outcome in outcomes if outcome.seen)
-        return Told(found.program + again * RUN_TWICE, found.promise, found.case)
+        return Told(found.program + outlives_a_call(outcomes) * RUN_TWICE, found.promise, found.case)
 
     def refusal(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Refusal | None:
         """The same with what it shows; None if there is none."""

@@ -116,12 +116,6 @@ class TestLayerOutput:
                 if child is layer:
                     return x
 
-        def ran_the_layers_itself__2(model, layer, x):
-            for child in model:
-                x = child(x)
-                if child is layer:
-                    return x
-
 
 def kept(model, layer, x, part=lambda args, output: output):
     """A list with what a hook keeps in a run of the model."""

@@ -158,21 +158,6 @@ class TestReverseGradient:
             if y.requires_grad:
                 return hooked(y, lambda grad: -lam * grad)
 
-        def old_style_function(x, lam):
-            """You wrote a `torch.autograd.Function` as in old versions of PyTorch. Today `forward(ctx, x)` and
-            `backward(ctx, grad)` are static methods, with `@staticmethod` above, and you call `GradReverse.apply(...)`,
-            not an instance.
-            """
-
-            class GradReverse(torch.autograd.Function):
-                def forward(self, x):
-                    return x.view_as(x)
-
-                def backward(self, grad):
-                    return -lam * grad
-
-            return GradReverse()(x)
-
         def forgot_lam(x, lam):
             """You turned the sign, and `lam` is missing: multiply the gradient by `-lam`."""
             return hooked(x * 1, lambda grad: -grad)

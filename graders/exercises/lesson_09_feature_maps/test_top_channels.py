@@ -129,12 +129,6 @@ class TestTopChannels:
         def smallest_first__2(fm, k):
             return fm.mean((1, 2)).argsort()[-k:].tolist()
 
-        def negative_step(fm, k):
-            """A tensor takes no negative step: `[::-1]` is numpy's. `argsort(descending=True)`, `flip(0)` or `topk` put
-            the channel with the largest mean first.
-            """
-            return fm.mean((1, 2)).argsort()[::-1][:k].tolist()
-
         def means_over_the_width(fm, k):
             """You took the mean over the width alone, so each row of a channel has a mean of its own. Take it over H
             and W, so that each channel has one: `fm.mean((1, 2))`.

@@ -107,6 +107,21 @@ class TestLayerOutput:
             variable of the hook's own. Append to a list of your function instead, and return its entry.
             """
 
+        def ran_twice(model, layer, x):
+            """You ran the layer twice: once in the model, and once more yourself. It draws other random numbers then,
+            and one that keeps statistics counts `x` twice. Keep the output of the run in the model, in a forward hook.
+            """
+            return layer(kept(model, layer, x, lambda args, output: args[0])[0])
+
+        def another_mode_left(model, layer, x):
+            """You switched modes: `model.eval()` and `model.train()` set that of every layer inside, so a layer that
+            had another one loses it. Leave modes alone.
+            """
+            mode = model.training
+            output = kept(model.eval(), layer, x)[0]
+            model.train(mode)
+            return output
+
         def ran_the_layers_itself(model, layer, x):
             """You ran layers one after the other yourself. That works for a plain `nn.Sequential` alone: other models
             are nested, or compute something between their layers. Call `model(x)`, with a hook on `layer`.

@@ -79,9 +79,13 @@ def of_a_later_call(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def as_it_was(call: Call, draw: Draw, case: Any) -> Seen:
-    """No hook is left, and nothing else has changed."""
+    """The layer runs once, no hook is left, and nothing else has changed."""
     model, layer, x = a_model(draw, case)
+    layer.eval()
+    calls: list[str] = []
+    layer.register_forward_hook(lambda module, args, output: calls.append("called"))
     before = Watch(model=model, x=x)
     found = call(model, layer, x)
+    yield "the calls of the layer", calls
     yield "by the call", before.differences()
     yield "the output of that call", found

@@ -39,5 +39,4 @@ SURVIVORS = {
     "model.forward(x)": "lesson 0 says nothing of hooks on the model itself",
     "under no_grad": "the contract asks for no graph",
     "one global slot": "each call writes what it reads",
-    "eval() and back": "the layers do the same in both modes",
 }

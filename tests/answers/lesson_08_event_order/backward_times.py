@@ -76,6 +76,33 @@ def backward_times(model, x, clock):
     return {name or "net": float(sum(time for other, time in events if other == (name or "net")))
             for name, _ in model.named_modules()}
 """,
+    """
+from collections import defaultdict
+from contextlib import ExitStack
+
+def backward_times(model, x, clock):
+    times = {name or "net": 0 for name, _ in model.named_modules()}
+    begun = defaultdict(list)
+    if not x.requires_grad:
+        x = x.detach().requires_grad_()
+
+    def watch(name, module, stack):
+        def forward_hook(module, args, output):
+            hook = output.register_hook(lambda grad: begun[name].append(clock()))
+            stack.callback(hook.remove)
+
+        def end(module, grad_input, grad_output):
+            times[name] += clock() - begun[name].pop()
+
+        stack.enter_context(module.register_forward_hook(forward_hook))
+        stack.enter_context(module.register_full_backward_hook(end, prepend=True))
+
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            watch(name or "net", module, stack)
+        model(x).sum().backward()
+    return times
+""",
 ]
 
 WRONG = [

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from graders.author.answers import Answer, Answers, answers_to, run_answer, unfounded_quotes
+from graders.author.answers import Answer, Answers, answers_to, imports_of, run_answer, unfounded_quotes
 from graders.author.build import run_with_asserts, stale_notebooks
 from graders.author.lesson import lesson_notebook, source_cells
 from graders.author.places import exercise_files, find_todos
@@ -20,7 +20,7 @@ from graders.author.workers import worker_pool
 from graders.core import course
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
-from graders.core.source import SourceError
+from graders.core.source import SourceError, exercise_cells, make_stub
 from graders.core.transcript import read_transcript
 from graders.marking.in_process import check_namespace
 from graders.marking.jobs import default_jobs
@@ -100,6 +100,7 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     return [
         *missing_parts(exercise),
         *missing_answers(exercise, answers),
+        *stub_problems(exercise, next(iter(draws.values()))),
         *unrecognised_mistakes(exercise, draws),  # what the mistakes show is kept for the answers
         *wrong_outcomes(exercise, answers.every, draws),
         *seed_independent_cases(exercise, draws),
@@ -147,6 +148,15 @@ def missing_answers(exercise: Exercise, answers: Answers) -> Iterator[str]:
     if len(answers.right) < 2:
         yield f"{exercise.key}: tests/answers has no right answer in another style"
     yield from unfounded_quotes(exercise, answers)
+
+
+def stub_problems(exercise: Exercise, draws: list[Inputs]) -> Iterator[str]:
+    """A problem if the cell that learners get is marked as anything but not attempted."""
+    source = course.lesson_source(exercise.lesson)
+    stub = f"{imports_of(source)}\n{make_stub(exercise_cells(source)[exercise.key])}"
+    result = mark_source(exercise, stub, 0, draws)
+    if result.status is not Status.NOT_ATTEMPTED:
+        yield f"{exercise.key}: the cell that learners get counts as {result.status.value}: {result.message}"
 
 
 def wrong_outcomes(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
@@ -201,18 +211,18 @@ def solution_problems(lesson: str) -> list[str]:
 
 
 def box_problems(lesson: str, runner: Runner) -> list[str]:
-    """Cells of the solution that fail in a box, and exercises there that are not passed (learner's: not attempted)."""
+    """Cells of the solution that fail in a box, and exercises that are not passed there."""
     try:
         asked = LessonQuestions.for_seed(course.lesson_exercises(lesson), seed=0)
     except NotInTheBox:
         return []  # reported already by `prove_exercise`
-    problems = []
-    for solved, wanted in ((True, Status.PASSED), (False, Status.NOT_ATTEMPTED)):
-        cells = [cell.source for cell in lesson_notebook(lesson, solved=solved).cells if cell.cell_type == "code"]
-        run = read_transcript(runner.run(cells, asked.probes).frames)
-        if solved:
-            problems += [f"solutions/{lesson}.py: {cell.message}" for cell in run.cells if cell.status != "ok"]
-        for result in judge_submission(asked.exercises, asked.verdicts, cells, run):
-            if result.status is not wanted:
-                problems.append(f"{result.key} is {result.status.value} in a box, not {wanted.value}: {result.message}")
-    return problems
+    cells = [cell.source for cell in lesson_notebook(lesson, solved=True).cells if cell.cell_type == "code"]
+    run = read_transcript(runner.run(cells, asked.probes).frames)
+    return [
+        *(f"solutions/{lesson}.py: {cell.message}" for cell in run.cells if cell.status != "ok"),
+        *(
+            f"{result.key} is {result.status.value} in a box: {result.message}"
+            for result in judge_submission(asked.exercises, asked.verdicts, cells, run)
+            if result.status is not Status.PASSED
+        ),
+    ]

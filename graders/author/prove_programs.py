@@ -15,11 +15,13 @@ from graders.author.in_child import run_in_child
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.shown import MISSING
+from graders.core.transcript import Outcome
 from graders.marking.in_process import probe_outcomes
 from graders.probing.known_state import known_state
 from graders.scenes.results import copy_value
 from graders.verdict.comparing import DEFAULT_TOLERANCE, find_differences
-from graders.verdict.explaining import NOTHING_DONE
+from graders.verdict.explaining import NOTHING_DONE, keeps_something, mistake_outcomes
+from graders.verdict.implementations import Implementation
 from graders.verdict.refusing import Refusal
 from graders.verdict.scene_exercise import SceneExercise
 from graders.wire.data import decode, encode
@@ -39,29 +41,50 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
 
     Every mistake and every wrong answer is marked on these draws, and its program runs after it and after a right one.
     """
-    programs = exercise.comparison.stage.programs
-    wrong: dict[str, Callable[[], Mapping[str, Any]]] = {}
-    for program in (programs[index] for index in exercise.comparison.mistakes):
-        if program is not NOTHING_DONE:
-            name = f"the mistake {program.function.__name__}"
-            wrong[name] = partial(lambda one: {exercise.name: one.fresh_copy().function}, program)
-    wrong |= {answer.what: partial(run_answer, answer.source) for answer in answers if not answer.passes}
+    comparison = exercise.comparison
+    programs = comparison.stage.programs
     right = {exercise.name: programs[0].function}
-    found = {what: run_in_child(partial(_problem_with, exercise, draws, make, right)) for what, make in wrong.items()}
+    checks: dict[str, Callable[[], str]] = {}
+    with comparison.stage.open() as play:
+        for index in comparison.mistakes:
+            one = programs[index]
+            if one is not NOTHING_DONE:
+                make = partial(_named, exercise.name, one)
+                shown = None if keeps_something(one) else list(mistake_outcomes(comparison, play, index, draws))
+                checks[f"the mistake {one.function.__name__}"] = partial(
+                    _problem_with, exercise, draws, make, right, shown
+                )
+    for answer in answers:
+        if not answer.passes:
+            checks[answer.what] = partial(_problem_with, exercise, draws, partial(run_answer, answer.source), right)
+    found = {what: run_in_child(check) for what, check in checks.items()}
     problems = [
         f"{exercise.key}: {what} {'ends its child' if problem is None else problem}"
         for what, problem in found.items()
         if problem != ""
     ]
-    if len(problems) > max(1, (1 - LEAST_SHARE) * len(wrong)):
+    if len(problems) > max(1, (1 - LEAST_SHARE) * len(checks)):
         yield from problems
 
 
+def _named(name: str, program: Implementation) -> Mapping[str, Any]:
+    return {name: program.fresh_copy().function}
+
+
 def _problem_with(
-    exercise: SceneExercise, draws: list[Inputs], make: Callable[[], Mapping[str, Any]], right: Mapping[str, Any]
+    exercise: SceneExercise,
+    draws: list[Inputs],
+    make: Callable[[], Mapping[str, Any]],
+    right: Mapping[str, Any],
+    shown: list[Outcome] | None = None,
 ) -> str:
-    """What is wrong with the program of an answer, which `make` defines; "" if it shows what it says."""
-    refusal = exercise.refusal(draws, probe_outcomes(exercise, make(), 0, draws))
+    """What is wrong with the program of an answer, which `make` defines; "" if it shows what it says.
+
+    `shown` is what the answer showed on these draws, if that is known. Where it did not run through, it is asked anew.
+    """
+    if shown is None or not all(outcome.seen for outcome in shown):
+        shown = probe_outcomes(exercise, make(), 0, draws)
+    refusal = exercise.refusal(draws, shown)
     if refusal is None:
         return "is not told in a program"
     return program_problem(refusal, make(), right)

@@ -20,7 +20,7 @@ from graders.author.workers import worker_pool
 from graders.core import course
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
-from graders.core.source import SourceError, exercise_cells, make_stub
+from graders.core.source import SourceError, make_stub
 from graders.core.transcript import read_transcript
 from graders.marking.in_process import check_namespace
 from graders.marking.jobs import default_jobs
@@ -153,8 +153,8 @@ def missing_answers(exercise: Exercise, answers: Answers) -> Iterator[str]:
 def stub_problems(exercise: Exercise, draws: list[Inputs]) -> Iterator[str]:
     """A problem if the cell that learners get is marked as anything but not attempted."""
     source = course.lesson_source(exercise.lesson)
-    stub = f"{imports_of(source)}\n{make_stub(exercise_cells(source)[exercise.key])}"
-    result = mark_source(exercise, stub, 0, draws)
+    solved = next(cell.source for cell in source_cells(source) if cell.metadata.get("exercise") == exercise.key)
+    result = mark_source(exercise, f"{imports_of(source)}\n{make_stub(solved)}", 0, draws)
     if result.status is not Status.NOT_ATTEMPTED:
         yield f"{exercise.key}: the cell that learners get counts as {result.status.value}: {result.message}"
 

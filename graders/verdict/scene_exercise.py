@@ -217,13 +217,20 @@ def exercise(
 
 
 def _covering_cases(scene: Scene, planted: Planted) -> tuple[Case, ...]:
-    """The plainest case and those of a covering design over all axes, at least `LEAST_CASES`, repeated if need be."""
+    """The plainest case and those of a covering design over all axes, at least `LEAST_CASES`, repeated if need be.
+
+    A `KeyboardInterrupt`, which `except Exception` lets pass, comes wherever something may raise.
+    """
     axes = {**planted.axes, **scene.axes}
     rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in (*planted.impossible, *scene.impossible)]
     rules = [(names, rule) for names, rule in rules if set(names) <= set(axes)]
     pairs = [pair for pair in scene.pairs if set(pair) <= set(axes)]
     plainest = {axis: values[0] for axis, values in axes.items()}
     found = [plainest, *covering_cases(axes, pairs, rules)]
+    for place in axes.get("raised_in", ()):
+        interrupt = {"failure": "KeyboardInterrupt", "raised_in": place}
+        if not any(interrupt.items() <= case.items() for case in found):
+            found.append({**plainest, **interrupt})
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 

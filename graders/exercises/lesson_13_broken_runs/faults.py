@@ -202,7 +202,10 @@ FAULTS: dict[str, Change] = {
     "a hook after accumulation": hooked(
         "model.it.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', p.grad / 16))"
     ),
-    "a forward hook": says("model.body.register_forward_hook(lambda module, args, out: 16 * out)"),
+    "a forward hook": says(
+        "model.stem.register_forward_hook(lambda module, args, out: None)",
+        "model.body.register_forward_hook(lambda module, args, out: 16 * out)",
+    ),
     "a backward hook": says("model.it.register_full_backward_hook(lambda module, gi, go: (-gi[0],))"),
     "a backward pre-hook": says("model.it.register_full_backward_pre_hook(lambda module, go: (-go[0],))"),
     "a pre-hook that cuts": says("model.it.register_forward_pre_hook(lambda module, args: (args[0].detach(),))"),

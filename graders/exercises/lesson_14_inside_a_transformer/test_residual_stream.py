@@ -90,6 +90,18 @@ class TestResidualStream:
             """
             return stream_of(model, tokens)[:-1]
 
+        def inputs_of_the_next(model, tokens):
+            """You took what the next block gets. One of the caller's pre-hooks on it comes between the two: take what
+            the block itself passes on, in a forward hook.
+            """
+            kept = []
+            with ExitStack() as stack:
+                for block in model.blocks:
+                    hook = lambda module, args: kept.append(args[0].detach().clone())  # noqa: E731
+                    stack.enter_context(block.register_forward_pre_hook(hook))
+                stream = stream_of(model, tokens)
+            return torch.stack([*kept, stream[-1]])
+
         def embeddings_alone(model, tokens):
             """Your first entry is the output of `model.embed`. On its way to the first block the model adds positions
             to it: take what `model.blocks[0]` gets.

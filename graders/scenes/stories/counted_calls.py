@@ -18,7 +18,7 @@ MODEL = {
     "output": ("tensor", "tuple", "dict"),
     "hooks": ("none", "watching", "replacing"),
     "grad_mode": ("on", "off"),
-    "fails_in": ("the head", "the model"),
+    "raised_in": ("the head", "the model"),
     "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
 }
 CALLS = {
@@ -306,7 +306,7 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     def fails(*args: Any) -> None:
         raise error
 
-    place = model.head if case.fails_in == "the head" else model
+    place = model.head if case.raised_in == "the head" else model
     failing = place.register_forward_pre_hook(fails)
     came = None
     try:

@@ -1,6 +1,10 @@
 """Messages of the mistakes that many exercises share. An exercise may say it more exactly."""
 
 COMMON_MESSAGES: dict[str, str] = {
+    "every-name": (
+        "A module here has two names, and you listed it under both. `model.named_modules()` yields each module once, "
+        "under its first name: leave out `remove_duplicate=False`."
+    ),
     "forgot-return": (
         "Everything came through as if your hook were not there. What a hook returns replaces the old value, and "
         "`None` keeps it: return the new value. And a `with` block takes a hook off again when it ends."

@@ -115,6 +115,10 @@ class TestLeafShapes:
             """A model may have no children: then it is such a module itself, and its name is `""`."""
             return shapes(model, x, lambda model: [name for name in leaves(model) if name])
 
+        def every_name(model, x):
+            every = [name for name, m in model.named_modules(remove_duplicate=False) if not list(m.children())]
+            return shapes(model, x, names=lambda model: every)
+
         def none_for_a_child(model, x):
             """A layer is missing that has `None` among its `_modules`, as `self.downsample = None` may put it there.
             That is no child: ask `list(module.children())`, which leaves it out.

@@ -164,6 +164,9 @@ class TestTraceEvents:
         def another_name_for_the_model__2(model, x):
             return traced(model, x, [(name or type(model).__name__, module) for name, module in model.named_modules()])
 
+        def every_name(model, x):
+            return traced(model, x, [(name or "net", m) for name, m in model.named_modules(remove_duplicate=False)])
+
         def without_the_model(model, x):
             """The events of the model itself are missing. It is a module, too: `model.named_modules()` gives it with an
             empty name, and the task calls it `net`.

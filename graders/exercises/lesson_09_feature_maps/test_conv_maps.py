@@ -91,6 +91,10 @@ class TestConvMaps:
             every = [name for name, module in model.named_modules() if isinstance(module, _ConvNd)]
             return maps(model, x, names=lambda model: every)
 
+        def every_name(model, x):
+            every = [name for name, m in model.named_modules(remove_duplicate=False) if isinstance(m, nn.Conv2d)]
+            return maps(model, x, names=lambda model: every)
+
         def chosen_by_name(model, x):
             """You chose the modules by their names, but a convolution may have any name. Ask
             `isinstance(module, nn.Conv2d)`.

@@ -89,6 +89,14 @@ class TestScaleGrad:
             """You added `s` to the gradient. Multiply."""
             return t.register_hook(lambda grad: grad + s)
 
+        def after_accumulation(t, s):
+            """You scaled `.grad` once the gradient had been added to it: what was there before is scaled, too, and
+            `torch.autograd.grad` never sees it. Scale the gradient on its way, in a tensor hook.
+            """
+            if not t.is_leaf:
+                return t.register_hook(lambda grad: grad * s)
+            return t.register_post_accumulate_grad_hook(lambda leaf: setattr(leaf, "grad", leaf.grad * s))
+
         def zero_means_none(t, s):
             """With `s = 0` the gradient came through unchanged. `if s` treats 0 as if nothing was asked for: multiply
             by 0, too.

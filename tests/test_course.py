@@ -26,6 +26,17 @@ def test_the_names_are_unique() -> None:
     assert prove.unique_names() == []
 
 
+def test_an_interrupt_comes_wherever_something_may_raise() -> None:
+    seen = set()
+    for one in EXERCISES:
+        found = exercise(one.key)
+        for place in found.scene.axes.get("raised_in", ()):
+            interrupt = {"failure": "KeyboardInterrupt", "raised_in": place}
+            assert any(interrupt.items() <= case.items() for case in found.cases), (one.key, place)
+            seen.add(one.key)
+    assert len(seen) > 15
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_runs_through_on_an_older_processor(lesson: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,6 +44,11 @@ def test_a_lesson_runs_through_on_an_older_processor(lesson: str, monkeypatch: p
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
     assert prove.solution_problems(lesson) == []
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_notebooks_are_what_the_source_builds(lesson: str) -> None:
+    assert build.stale_notebooks(lesson) == []
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -47,7 +47,10 @@ class Scene:
 
     promises: Promises
     axes: Mapping[str, tuple[Value, ...]]
-    """The values of each circumstance, by its name; the first is the plainest. Every marking covers every value."""
+    """The values of each circumstance, by its name; the first is the plainest. Every marking covers every value.
+
+    Of the exceptions on the axis "failure", a `KeyboardInterrupt` comes at each of the places on the axis "raised_in".
+    """
     pairs: Sequence[tuple[str, str]] = ()
     """Pairs of axes whose values all occur together, each combination in some case."""
     impossible: Sequence[Callable[..., bool]] = ()

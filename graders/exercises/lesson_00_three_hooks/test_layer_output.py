@@ -35,8 +35,9 @@ class TestLayerOutput:
     >>> layer_output(model, model[0], torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
 
-    **Fine print.** Return the output as it left the layer, or a copy of it. Everything else stays as it was: the model,
-    `x`, and hooks that others have put there. The layer runs once, and nothing raises.
+    **Fine print.** Return the output as it left the layer, or a copy of it. Run the model once, and no layer yourself.
+    Everything else stays as it was: the model, `x`, and hooks that others have put there. In the model the layer runs
+    once, and nothing raises.
     """
 
     def reference(model, layer, x):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,6 +20,10 @@ from graders.sandbox.outside.warm_process import WarmProcess
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # the threads of several processes wait for each other, and are busy meanwhile
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell has what it starts in the background ignore Ctrl-C, and programs inherit that. Tests send them one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine may be slow: how long an example takes says nothing of what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

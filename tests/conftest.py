@@ -21,7 +21,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # the threads of several processes wait for each other, and are busy meanwhile
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A shell has what it starts in the background ignore Ctrl-C, and programs inherit that. Tests send them one.
+# What a shell starts in the background ignores Ctrl-C, and so would the programs to which tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,9 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
         for index in comparison.mistakes:
             one = programs[index]
             if one is not NOTHING_DONE:
-                make = partial(_named, exercise.name, one)
-                shown = None if keeps_something(one) else list(mistake_outcomes(comparison, play, index, draws))
+                every = () if keeps_something(one) else mistake_outcomes(comparison, play, index, draws)
+                shown = list(takewhile(lambda outcome: outcome.seen is not None, every))
+                make = partial(_namespace, exercise.name, one)
                 checks[f"the mistake {one.function.__name__}"] = partial(
                     _problem_with, exercise, draws, make, right, shown
                 )
@@ -67,7 +69,7 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
         yield from problems
 
 
-def _named(name: str, program: Implementation) -> Mapping[str, Any]:
+def _namespace(name: str, program: Implementation) -> Mapping[str, Any]:
     return {name: program.fresh_copy().function}
 
 
@@ -76,13 +78,13 @@ def _problem_with(
     draws: list[Inputs],
     make: Callable[[], Mapping[str, Any]],
     right: Mapping[str, Any],
-    shown: list[Outcome] | None = None,
+    shown: Sequence[Outcome] = (),
 ) -> str:
     """What is wrong with the program of an answer, which `make` defines; "" if it shows what it says.
 
-    `shown` is what the answer showed on these draws, if that is known. Where it did not run through, it is asked anew.
+    `shown` is what the answer showed on the first of these draws. Unless that is known of all, it is asked anew.
     """
-    if shown is None or not all(outcome.seen for outcome in shown):
+    if len(shown) < len(draws):
         shown = probe_outcomes(exercise, make(), 0, draws)
     refusal = exercise.refusal(draws, shown)
     if refusal is None:

@@ -229,8 +229,10 @@ def _covering_cases(scene: Scene, planted: Planted) -> tuple[Case, ...]:
     found = [plainest, *covering_cases(axes, pairs, rules)]
     for place in axes.get("raised_in", ()):
         interrupt = {"failure": "KeyboardInterrupt", "raised_in": place}
-        if not any(interrupt.items() <= case.items() for case in found):
-            found.append({**plainest, **interrupt})
+        case = {**plainest, **interrupt}
+        possible = not any(rule(*(case[name] for name in names)) for names, rule in rules)
+        if possible and not any(interrupt.items() <= other.items() for other in found):
+            found.append(case)
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 

@@ -109,14 +109,14 @@ class TestLayerOutput:
             """
 
         def ran_twice(model, layer, x):
-            """You ran the layer twice: once in the model, and once more yourself. It draws other random numbers then,
-            and one that keeps statistics counts `x` twice. Keep the output of the run in the model, in a forward hook.
+            """You ran the layer twice: once in the model, and once more yourself. The second time a dropout drops other
+            values, and a batch norm counts the batch again. Keep the output of the run in the model, in a forward hook.
             """
             return layer(kept(model, layer, x, lambda args, output: args[0])[0])
 
         def another_mode_left(model, layer, x):
-            """You switched modes: `model.eval()` and `model.train()` set that of every layer inside, so a layer that
-            had another one loses it. Leave modes alone.
+            """You switched modes, and a layer did not get its own back: `model.eval()` and `model.train()` set the mode
+            of every layer inside. Leave modes alone.
             """
             mode = model.training
             output = kept(model.eval(), layer, x)[0]

@@ -82,10 +82,11 @@ def as_it_was(call: Call, draw: Draw, case: Any) -> Seen:
     """The layer runs once, no hook is left, and nothing else has changed."""
     model, layer, x = a_model(draw, case)
     layer.eval()
-    calls: list[str] = []
-    layer.register_forward_hook(lambda module, args, output: calls.append("called"))
     before = Watch(model=model, x=x)
     found = call(model, layer, x)
-    yield "the calls of the layer", calls
     yield "by the call", before.differences()
     yield "the output of that call", found
+    calls: list[str] = []
+    layer.register_forward_hook(lambda module, args, output: calls.append("called"))
+    call(model, layer, x)
+    yield "the calls of the layer", calls

@@ -39,4 +39,5 @@ SURVIVORS = {
     "model.forward(x)": "lesson 0 says nothing of hooks on the model itself",
     "under no_grad": "the contract asks for no graph",
     "one global slot": "each call writes what it reads",
+    "eval() and back": "it gives both the model and the layer their modes back, and linear layers ignore them",
 }

@@ -35,7 +35,8 @@ class Outcome:
     that raised it, and `call` the call with its arguments. `defined` says whether the notebook has the name that was
     asked for. `digest` identifies the values in `seen`. `printed` is the beginning of what the answer printed.
     `undefined` is the undefined name that made it fail, or empty. `stopped_at` is the number of the story in which it
-    failed, and the line of the story's file; None if there was no story.
+    failed, and the line of the story's file; None if there was no story. `plainest` are the circumstances of the draw
+    that it does without: it fails as well where these have their plainest values.
     """
 
     seen: Seen | None = None
@@ -49,6 +50,7 @@ class Outcome:
     printed: str = ""
     undefined: str = ""
     stopped_at: tuple[int, int] | None = None
+    plainest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,13 @@ def raised_outcome(head: dict[str, Any]) -> Outcome:
         printed=printed_text(head),
         undefined=undefined_name(head),
         stopped_at=_place_in_story(head.get("story"), head.get("story_line")),
+        plainest=tuple(axis for axis in _list(head.get("plainest")) if type(axis) is str),
     )
+
+
+def _list(value: Any) -> list[Any]:
+    """The value, if it is a list; for anything else an empty one."""
+    return value if type(value) is list else []
 
 
 def _place_in_story(story: Any, line: Any) -> tuple[int, int] | None:

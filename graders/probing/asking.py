@@ -132,12 +132,15 @@ def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str
     )
 
 
-def note_place(error: BaseException, story: int, line: int) -> None:
-    """Note with an exception the number of the story that it ended, and the line of the story's file."""
-    BaseException.__getattribute__(error, "__dict__")["_place_in_story"] = {"story": story, "story_line": line}
+def note_place(error: BaseException, story: int, line: int, plainest: Sequence[str]) -> None:
+    """Note with an exception the number of the story that it ended, the line of the story's file, and the axes that
+    had their plainest value when it came, unlike in the case that was asked for.
+    """
+    found = {"story": story, "story_line": line, "plainest": plainest}
+    BaseException.__getattribute__(error, "__dict__")["_place_in_story"] = found
 
 
-def _place_in_story(error: BaseException) -> dict[str, int]:
+def _place_in_story(error: BaseException) -> dict[str, Any]:
     found = BaseException.__getattribute__(error, "__dict__").get("_place_in_story")
     return found if type(found) is dict else {}
 

@@ -27,6 +27,8 @@ Promises = Mapping[str, Stories]
 """In the words of the learner what must hold, and the stories that show it. The first is the task itself."""
 Sections = dict[str, dict[str, Any]]
 """What shows, by promise: each observation with its value."""
+Ran = tuple[dict[str, Any], Exception | None]
+"""What a story yielded, and the learner's exception that ended it, if any."""
 EXAMPLE = "the example of the contract comes out"
 """The section for the example in the contract. It runs once, along with the first case."""
 NOT_THE_SAME_AGAIN = "the first story shows something else once more"
@@ -75,40 +77,25 @@ class Scene:
         """What shows, by promise, when the function `call`, which learners know as `name`, is used in a case.
 
         `seed` determines all inputs. `example` holds pairs of a line of code and whether its value shows. `to` is
-        applied to each float32 tensor that is drawn. An exception of `call` passes, and knows the line of the story.
+        applied to each float32 tensor that is drawn. An exception of `call` passes. It knows the line of the story, and
+        which circumstances it does without.
         """
         parts: dict[int, dict[str, Any]] = {}
         raised: dict[int, Exception] = {}
 
-        def run(number: int) -> dict[str, Any]:
-            seed_torch(seed)
-            torch.set_grad_enabled(True)
-            torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
-            story, part = self.stories[number][1], dict[str, Any]()
-            try:
-                for what, value in story(call, **self.arguments(story, seed, case, to)):
-                    part[what] = copy_value(value)
-            except (NotAttempted, MemoryError):
-                raise
-            except Exception as caught:
-                # A story is a generator: Python turns a StopIteration of the answer into a RuntimeError there.
-                error = caught.__cause__ if isinstance(caught.__cause__, StopIteration) else caught
-                line = _line_of_story(error.__traceback__, story)
-                if _came_from_elsewhere(error):
-                    note_place(error, number, line)
-                    raised[number] = error
-                text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
-                part[STOPPED] = {"story": number, "line": line, "error": text}
-            return part
+        def run(number: int, case: Mapping[str, Any] = case) -> Ran:
+            return self._run_story(number, call, seed, case, to)
 
         count = len(self.stories)
         for number in (count - 1, *range(count - 1)):
             # The last one is first: it asks the most of what an answer leaves, and what goes wrong in the first call
             # of all must not stay without consequences.
-            parts[number] = run(number)
+            parts[number], error = run(number)
+            if error:
+                raised[number] = error
         first = min((number for number in parts if STOPPED in parts[number]), default=-1)
         if first in raised:  # otherwise a line of a story failed before: that is what is shown
-            raise raised[first]
+            raise self._in_plainest_case(first, raised[first], parts[first][STOPPED]["line"], case, run)
         seen: Sections = {promise: {} for promise in self.promises}
         for number, (promise, _) in enumerate(self.stories):
             # What shows first is told, so they keep the order of the stories; of lines that failed, the first counts.
@@ -117,15 +104,56 @@ class Scene:
             seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)
             # At the end, when what an answer keeps has piled up: a list that was still empty at first shows, too.
-            if encode(run(0)) != encode(parts[0]):
+            if encode(run(0)[0]) != encode(parts[0]):
                 seen[NOT_THE_SAME_AGAIN] = {}
         return seen
+
+    def _run_story(self, number: int, call: Call, seed: int, case: Mapping[str, Any], to: Change | None) -> Ran:
+        """What a story yields, and the exception that did not come from a line of its own, if it ended with one."""
+        seed_torch(seed)
+        torch.set_grad_enabled(True)
+        torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
+        story, part = self.stories[number][1], dict[str, Any]()
+        try:
+            for what, value in story(call, **self.arguments(story, seed, case, to)):
+                part[what] = copy_value(value)
+        except (NotAttempted, MemoryError):
+            raise
+        except Exception as caught:
+            # A story is a generator: Python turns a StopIteration of the answer into a RuntimeError there.
+            error = caught.__cause__ if isinstance(caught.__cause__, StopIteration) else caught
+            text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
+            part[STOPPED] = {"story": number, "line": _line_of_story(error.__traceback__, story), "error": text}
+            return part, error if _came_from_elsewhere(error) else None
+        return part, None
+
+    def _in_plainest_case(
+        self, number: int, error: Exception, line: int, case: Mapping[str, Any], run: Callable[..., Ran]
+    ) -> Exception:
+        """The exception in the plainest case in which it comes; circumstances are made plain one after the other."""
+        plainest: dict[str, Value] = {}
+        for axis, values in self.axes.items():
+            if case[axis] != values[0]:
+                part, again = run(number, {**case, **plainest, axis: values[0]})
+                if type(again) is type(error) and part[STOPPED]["line"] == line:
+                    plainest[axis] = values[0]
+        # Once more, so that the call in its message is the last one that was made.
+        if plainest and (again := run(number, {**case, **plainest})[1]):
+            note_place(again, number, line, list(plainest))
+            return again
+        note_place(error, number, line, [])
+        return error
 
     def arguments(self, story: Story, seed: int, case: Mapping[str, Any], to: Change | None = None) -> dict[str, Any]:
         """The arguments of a story besides `call`: of `draw`, `case` and what the exercise gives, those it names."""
         circumstances = SimpleNamespace(**case)
         have = {"draw": Draw(seed, circumstances, to), "case": circumstances, **self.given}
         return {name: have[name] for name in _arguments_of(story)}
+
+    def is_impossible(self, case: Mapping[str, Any]) -> bool:
+        """Whether a rule forbids this combination of circumstances."""
+        rules = [(list(inspect.signature(rule).parameters), rule) for rule in self.impossible]
+        return any(rule(*(case[axis] for axis in axes)) for axes, rule in rules if set(axes) <= case.keys())
 
     def line_of_story(self, number: Any, line: Any) -> str:
         """The text of a line of the file of a story; "" if there is none. Both numbers may be anything."""

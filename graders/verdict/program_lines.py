@@ -60,10 +60,20 @@ def shortened(lines: Sequence[Line], name: str) -> list[Line]:
         # A hook acts on its module, even where the line keeps the handle.
         acts = (is_block or not stores or ".register_" in line.text) and bool(names & wanted)
         sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
+        acts = acts and (name in uses or not _notes_for_nobody(line, wanted))
         if not kept or name in uses or stores & wanted or acts or sets_state:
             kept.append(line)
             wanted |= names
     return _with_joined_end(kept[::-1])
+
+
+def _notes_for_nobody(line: Line, wanted: set[str]) -> bool:
+    """Whether it registers a hook that does nothing but append to a list that nobody wants."""
+    match ast.parse(line.text).body:
+        case [ast.Expr(ast.Call(ast.Attribute(attr=register), [ast.Lambda(body=ast.Call(ast.Attribute() as note))]))]:
+            appends = note.attr == "append" and isinstance(note.value, ast.Name) and note.value.id not in wanted
+            return appends and register.startswith("register_")
+    return False
 
 
 def _with_plain_handler(line: Line, wanted: set[str]) -> Line:

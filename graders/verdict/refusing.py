@@ -112,7 +112,10 @@ def _of_exception(scene: Scene, draw: Inputs, outcome: Outcome) -> Iterator[_Wan
     if outcome.stopped_at is not None and outcome.stopped_at[0] < len(scene.stories):
         number, line = outcome.stopped_at
         error = ": ".join(filter(None, (outcome.error, outcome.message)))
-        yield _Wanted(scene.stories[number][0], draw, number, Until(line=line), error=error)
+        plain = {axis: scene.axes[axis][0] for axis in outcome.plainest if axis in scene.axes}
+        plainer = {**draw, "case": {**draw["case"], **plain}}
+        plainer = draw if scene.is_impossible(plainer["case"]) else plainer
+        yield _Wanted(scene.stories[number][0], plainer, number, Until(line=line), error=error)
 
 
 def _of_difference(

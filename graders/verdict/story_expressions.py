@@ -87,9 +87,12 @@ class StoryExpressions(ast.NodeTransformer):
         return self.visit(node.body if self._value_of(node.test) else node.orelse)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """A function without annotations, under the name that the story gives it."""
+        """A function without annotations, under the name that the story gives it, up to the first `return` taken."""
         node.name, node.returns = self._renamed.get(node.name, node.name), None
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        end = next((at for at, part in enumerate(node.body) if isinstance(part, ast.Return)), len(node.body))
+        node.body = node.body[: end + 1]
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """An assignment without its annotation."""

@@ -183,13 +183,14 @@ class _Teller(StoryExpressions):
                 self._emit(ast.unparse(line), node)
 
     def _bind(self, target: ast.expr, value: Any) -> None:
-        """Assign what is drawn: by its code, unless it is a text, which is written where it is used, or has none."""
+        """Assign what is drawn: by its code, unless it has none, or is of texts and written where it is used."""
         name = ast.unparse(target)
         try:
             code = code_of(value)
         except Untold:
             code = ""
-        if code and type(value) is not str:
+        texts = value if type(value) is tuple else [value]
+        if code and not all(type(text) is str for text in texts):
             self._emit(f"{self._renamed.get(name, name)} = {code}")
         else:
             self._drawn[name] = value

@@ -105,6 +105,33 @@ def test_an_exception_in_a_hook_ends_it_at_the_pass() -> None:
     assert lines[3:5] == ["loss.backward()", "# expected no exception;"]
 
 
+def test_an_exception_that_comes_in_odd_cases_is_shown_in_the_plainest_one() -> None:
+    """In double precision alone, whatever else is odd about the case in which it came first."""
+    fails = "assert t.dtype is torch.float32, 'single precision only'"
+    draws = SCALE.draws(SEED)
+    answer = names(f"def scale_grad(t, s):\n    {fails}\n    return t.register_hook(lambda g: s * g)")
+    outcomes = probe_outcomes(SCALE, answer, SEED, draws)
+    ended = next(index for index, outcome in enumerate(outcomes) if outcome.seen is None)
+    odd = {axis for axis, values in SCALE.scene.axes.items() if draws[ended]["case"][axis] != values[0]}
+    assert len(odd) > 2
+    assert set(outcomes[ended].plainest) == odd - {"dtype"}
+    assert SCALE.tell(draws, outcomes).program.splitlines() == [
+        "w = torch.tensor([0.6, -0.9, 1.7], dtype=torch.float64).requires_grad_()",
+        "scale_grad(w, 3.1)  # expected no exception; yours: AssertionError: single precision only",
+    ]
+
+
+@pytest.mark.parametrize("plain", [None, "dtype", {"dtype": 1}, ["no such axis", 3, []], ["rank"]])
+def test_a_forged_case_is_one_of_the_exercise_or_none(plain: Any) -> None:
+    """A rank of 0 is impossible together with a transposed layout."""
+    draws = [{**draw, "case": {**draw["case"], "rank": 2, "layout": "transposed"}} for draw in SCALE.draws(SEED)[:1]]
+    fails = "def scale_grad(t, s): raise KeyError"
+    (outcome,) = probe_outcomes(SCALE, names(fails), SEED, draws)
+    head = {"type": "raised", "status": "raised", "error": "KeyError", "plainest": plain}
+    forged = raised_outcome({**head, "story": outcome.stopped_at[0], "story_line": outcome.stopped_at[1]})
+    assert ".mT" in SCALE.tell(draws, [forged]).program
+
+
 def test_what_is_left_on_a_thing_of_the_caller_is_looked_at() -> None:
     lines = program("def scale_grad(t, s):\n    t.retain_grad()\n    return t.register_hook(lambda g: s * g)")
     assert lines[-3:-1] == ["print(t.retains_grad)", "# expected False;"]

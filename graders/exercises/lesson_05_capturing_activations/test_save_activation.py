@@ -43,7 +43,7 @@ def save(model, name, x, path, which=0, **how):
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.FIRST, **captures.MODEL},
-        impossible=[model_states.no_odd_chain],
+        impossible=[model_states.no_odd_chain, captures.no_stack_for_the_norm],
         names=captures.one_name,
         function=captures.through_a_file,
     ),

@@ -29,14 +29,20 @@ SEVERAL = {
 }
 CALLS = {"layer": ("act; chain", "act", "again", "norm", "block.pair")}
 FIRST = {
-    "layer": ("skip; chain", "skip", "again", "skip2", "block.pair", "loss"),
+    "layer": ("skip; chain", "skip", "again; chain", "again", "skip2", "block.pair", "loss"),
     "path": ("str", "Path"),
     "file": ("new", "old"),
 }
 LEAVES = {"layer": ("skip; chain", "block.pair, skip", "loss, act", "skip2, gate", "act, skip, gate, block.pair")}
 
+
 SHIFTED = {"shift": (0.7,)}
 """For a mean: that of what a norm has just normalized would be 0, but for rounding."""
+
+
+def no_stack_for_the_norm(layer: str, hooks: str) -> bool:
+    """The norm of a chain gets what a layer with two names puts out, which a hook that replaces it gives a dimension."""
+    return layer == "again; chain" and hooks == "replacing"
 
 
 def names_of(case: Any) -> list[str]:

@@ -41,7 +41,7 @@ SHIFTED = {"shift": (0.7,)}
 
 
 def no_stack_for_the_norm(layer: str, hooks: str) -> bool:
-    """The norm of a chain gets what a layer with two names puts out, which a hook that replaces it gives a dimension."""
+    """The norm of a chain gets what a layer with two names puts out: not two outputs that a hook has stacked."""
     return layer == "again; chain" and hooks == "replacing"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace, TracebackType
@@ -122,6 +123,7 @@ class Scene:
         except Exception as caught:
             # A story is a generator: Python turns a StopIteration of the answer into a RuntimeError there.
             error = caught.__cause__ if isinstance(caught.__cause__, StopIteration) else caught
+            _name_as_in_the_program(error)
             text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
             part[STOPPED] = {"story": number, "line": _line_of_story(error.__traceback__, story), "error": text}
             return part, error if _came_from_elsewhere(error) else None
@@ -215,6 +217,14 @@ def _came_from_elsewhere(error: BaseException) -> bool:
             return True
         trace = trace.tb_next
     return False
+
+
+def _name_as_in_the_program(error: Exception) -> None:
+    """Have Python say `Net.forward()` in a message, and not `a_model.<locals>.Net.forward()` for a story's class."""
+    if type(error) is TypeError and len(error.args) == 1 and type(error.args[0]) is str:
+        modules = [module for name, module in sys.modules.items() if name.startswith("graders.scenes.stories.")]
+        ours = {name for module in modules for name in vars(module)}
+        error.args = (re.sub(r"\b(\w+)\.<locals>\.", lambda found: found[0] * (found[1] not in ours), error.args[0]),)
 
 
 def _line_of_story(trace: TracebackType | None, story: Story) -> int:

@@ -40,15 +40,18 @@ class Line:
 
 
 def shortened(lines: Sequence[Line], name: str) -> list[Line]:
-    """The lines on which the last one may depend: those that make or use what it uses, and every call of `name`."""
+    """The lines on which the last one may depend: those that make or use what it uses, and every call of `name`.
+
+    What one call gets or returns may depend on the others, since the function may keep it.
+    """
     made_of: dict[str, set[str]] = {}
     touched: list[set[str]] = []
     for line in lines:
         stores, uses = line.names
-        own = {part for use in uses for part in made_of.get(use, {use})} - {"torch", "nn", name}
+        own = {part for use in uses for part in made_of.get(use, {use})} - {"torch", "nn"}
         made_of.update({stored: {stored} | own for stored in stores})
         if name in uses:  # what the function was given may change together from now on
-            made_of.update({part: made_of.get(part, {part}) | own for part in own})
+            made_of.update({part: made_of.get(part, {part}) | own for part in own - {name}})
         touched.append(own | stores)
     wanted, kept = set[str](), list[Line]()
     for line, names in zip(reversed(lines), reversed(touched)):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 
 from graders.core import course
 from graders.core.results import Status
@@ -47,6 +48,15 @@ def _raises_unreadable(t: object, s: float) -> object:
 def test_what_an_answer_raises_is_its_own_exception(scale_grad: Callable[..., Any], message: str) -> None:
     result = check_namespace(course.find_exercise("03-scale-grad"), {"scale_grad": scale_grad}, 5)
     assert (result.status, message in result.message) == (Status.RAISED, True), result.message
+
+
+def _loses_arguments(module: torch.nn.Module, **forced: object) -> object:
+    return module.register_forward_pre_hook(lambda module, args, kwargs: ((), forced), with_kwargs=True)
+
+
+def test_what_a_class_of_a_story_raises_names_it_as_the_program_does() -> None:
+    result = check_namespace(course.find_exercise("06-force-kwargs"), {"force_kwargs": _loses_arguments}, 5)
+    assert result.program.endswith("TypeError: Wave.forward() missing 1 required positional argument: 'x'\n")
 
 
 def test_an_option_that_no_story_has_is_refused() -> None:

@@ -7,28 +7,19 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-import numpy as np
-import torch
-from torch import nn
-
 from graders.author.answers import Answer, run_answer
 from graders.author.in_child import run_in_child
 from graders.core.exercise import Inputs
-from graders.core.expect import Seen
 from graders.core.shown import MISSING
 from graders.core.transcript import Outcome
 from graders.marking.in_process import probe_outcomes
-from graders.probing.known_state import known_state
-from graders.scenes.results import copy_value
-from graders.verdict.comparing import DEFAULT_TOLERANCE, find_differences
 from graders.verdict.explaining import NOTHING_DONE, keeps_something, mistake_outcomes
 from graders.verdict.implementations import Implementation
+from graders.verdict.reducing import alike, shown_by
 from graders.verdict.refusing import Refusal
 from graders.verdict.scene_exercise import SceneExercise
-from graders.wire.data import decode, encode
+from graders.verdict.telling_in_child import SAME_WORDS
 
-SAME_WORDS = 60
-"""Two exceptions are the same if so many characters of their texts agree."""
 LEAST_SHARE = 0.95
 """The share of an exercise's programs that have to show what they say; of a few programs, all but one."""
 _LEFT_OUT = (
@@ -94,30 +85,14 @@ def _problem_with(
 
 def program_problem(refusal: Refusal, wrong: Mapping[str, Any], right: Mapping[str, Any]) -> str:
     """How what a program shows after a wrong and after a right answer is not what it says; "" if it is."""
-    (by_wrong, error), (by_right, trouble) = (_shown_by(refusal.program, names) for names in (wrong, right))
+    (by_wrong, error), (by_right, trouble) = (shown_by(refusal.program, names) for names in (wrong, right))
     told = f"has a program that does not show it:\n{refusal.program}"
     if trouble:
         return f"{told}after a right answer it ends with {trouble}"
     if refusal.error or error:
         return "" if error[:SAME_WORDS] == refusal.error[:SAME_WORDS] else f"{told}it ends with {error or 'nothing'}"
-    if refusal.expected is not MISSING and not _alike(by_right, refusal.expected):
+    if refusal.expected is not MISSING and not alike(by_right, refusal.expected):
         return f"{told}after a right answer it shows {by_right}"
-    if refusal.seen is not MISSING and not _alike(by_wrong, refusal.seen):
+    if refusal.seen is not MISSING and not alike(by_wrong, refusal.seen):
         return f"{told}it shows {by_wrong}{_LEFT_OUT}"
-    return f"{told}it shows the same after a right answer" if _alike(by_wrong, by_right) else ""
-
-
-def _shown_by(program: str, names: Mapping[str, Any]) -> tuple[Any, str]:
-    """What the last line of a program prints after an answer, and the exception with which it ends, as text."""
-    shown: list[Any] = [None]
-    with known_state(0):
-        try:
-            exec(program, {"torch": torch, "nn": nn, "F": nn.functional, **names, "print": shown.append})
-        except Exception as error:
-            return None, f"{type(error).__name__}: {error}"
-        last = shown[-1].item() if isinstance(shown[-1], np.generic) else shown[-1]
-        return decode(*encode(copy_value(last))), ""
-
-
-def _alike(shown: Any, wanted: Any) -> bool:
-    return not list(find_differences(Seen([shown], "it"), [wanted], DEFAULT_TOLERANCE))
+    return f"{told}it shows the same after a right answer" if alike(by_wrong, by_right) else ""

@@ -250,7 +250,7 @@ BY_TEXT = (
     (
         r"Cannot use both regular backward hooks and full backward hooks",
         "deprecated-hook",
-        "`register_backward_hook` is deprecated: its `grad_input` may belong to an operation inside of the module, and "
+        "`register_backward_hook` is deprecated: its `grad_input` may belong to an operation inside the module, and "
         "it fails beside full hooks. Use `register_full_backward_hook`.",
     ),
     (

@@ -47,27 +47,28 @@ BY_KIND: Mapping[Kind, Explanation] = {
     Kind.HOOK_LEFT: Explanation(
         "hook-left",
         "A hook of yours stays behind. Keep each handle and call its `remove()`; where something may raise, in "
-        "`finally`.",
+        "`finally` (`except Exception` misses a `KeyboardInterrupt`).",
     ),
     Kind.CHANGED: Explanation(
         "changed-what-was-given",
-        "{sentence}. Leave what your function is given as it was: work on a copy, and put back in `finally` what you "
-        "have to switch.",
+        "{sentence}. Leave what your function is given as it was: work on a copy, or put back in `finally` the very "
+        "value that was there before the call.",
     ),
     Kind.GRAPH: Explanation(
         "graph-kept",
-        "The values are right, but a graph is attached to them, which keeps memory alive. Return `.detach()` of a "
-        "tensor.",
+        "The values are right, but a graph is attached to them, which keeps memory alive. Detach what you "
+        "return or keep: `g.detach()`.",
     ),
     Kind.DTYPE: Explanation(
         "another-dtype",
-        "Expected is {expected}, and yours is {seen}. A tensor that is made from another, as by "
-        "`torch.zeros_like(t)`, has its dtype; `.float()`, `.double()` and `dtype=` decide otherwise.",
+        "What is expected is {expected}, and yours is {seen}. A tensor that is made from another, as by "
+        "`torch.zeros_like(t)`, has its dtype; `.float()`, `.to(...)` and `dtype=` decide otherwise.",
     ),
     Kind.PRECISION: Explanation(
         "rounded-to-float32",
         "The tensors are float64, but your numbers are only as precise as float32. Some tensor on the way was float32: "
-        "made without a `dtype`, or by `.float()`. Or a small number that nobody asked for is added, as an epsilon is.",
+        "made without a `dtype`, as `torch.tensor(s)` is, or by `.float()`. Or a small number that nobody asked for is "
+        "added, as an epsilon is.",
     ),
     Kind.FINITE: Explanation(
         "numbers-for-infinities",
@@ -125,7 +126,8 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ("backward", frozenset({"create_graph"})): Explanation(
         "not-with-create-graph",
         "It is right in plain passes, and not in one with `create_graph=True`, where gradients have a graph of their "
-        "own.",
+        "own: what your hook returns in place of a gradient has to keep that graph, and a hook that only watches "
+        "returns nothing.",
     ),
     ("backward", frozenset({"autograd.grad"})): Explanation(
         "not-with-autograd-grad",
@@ -178,8 +180,8 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
     ),
     r"after two (equal )?calls(?! in)|after a second call|of a second call|with two hooks": Explanation(
         "calls-in-each-others-way",
-        "One call of your function is right. Where it is called twice for one tensor or module, the calls get in each "
-        "other's way: each needs a hook and a record of its own, and leaves those of earlier calls alone.",
+        "A single call of your function works. Called twice for one tensor or module, the second undoes the first, "
+        "or they share something: each needs a hook and a record of its own, and leaves those of earlier calls alone.",
     ),
     r"^the (log|record|result|pair) after .*(overwr|numbered)": Explanation(
         "stored-alias", COMMON_MESSAGES["stored-alias"]
@@ -281,7 +283,7 @@ def explain_by_observation(differences: Sequence[Difference]) -> Explanation | N
         return None
     return Explanation(
         "ran-too-often",
-        f"There are more of {differences[0].where} than there should be: your function runs something a second time. "
+        f"Your function runs something a second time: of {differences[0].where}, there are more than expected. "
         "Run it once, and take all that you need from that.",
     )
 

@@ -18,8 +18,8 @@ COMMON_MESSAGES: dict[str, str] = {
         "`no_grad`). Compute the new gradient from the one that the hook gets."
     ),
     "stored-alias": (
-        "You stored a reference to a tensor, and a later in-place operation rewrote it. "
-        "Store a copy: `.detach().clone()`."
+        "You kept a tensor whose memory something overwrites later: a layer that works in place, or whoever else holds "
+        "it. Copy it before that, in the hook and not after the run, for each entry anew: `.detach().clone()`."
     ),
     "values-not-gradients": ("These are the values of the tensor, not the gradients that arrive at it."),
     "hook-left-behind": (
@@ -65,8 +65,8 @@ COMMON_MESSAGES: dict[str, str] = {
         "Make the list inside the function."
     ),
     "changed-dtype": (
-        "Your new tensor does not have the dtype of the gradient. Build it from the gradient, with "
-        "`torch.zeros_like(grad)` or `torch.ones_like(grad)`."
+        "You computed with a new tensor that does not have the dtype of the gradient: `torch.tensor(s)` and "
+        "`torch.zeros(3)` are float32. Use plain numbers, or build it from the gradient: `torch.zeros_like(grad)`."
     ),
     "wrong-axis": "You indexed the wrong axis: rows are dimension 0, channels are dimension 1.",
     "wrong-hook-kind": (
@@ -82,7 +82,8 @@ COMMON_MESSAGES: dict[str, str] = {
     ),
     "only-last-call": ("A module can run more than once per forward pass, and your store kept only its last call."),
     "definition-order": (
-        "The order asked for is the order of execution, not of definition. Fill the dict when the hook fires."
+        "The order asked for is the order of execution, not of definition. Fill the dict when the hook fires, and do "
+        "not sort it afterwards."
     ),
     "only-sequential-recursed": (
         "You did not descend into custom blocks or `ModuleList`. `named_modules()` visits every level."

@@ -44,8 +44,8 @@ _NO_ATTRIBUTE = Explanation(
 )
 _NO_KEY = Explanation(
     "no-such-key",
-    "Your dict has no entry under this key: what should have made it has not run, or used another key, or it was "
-    "taken out before. And `d[key] += value` needs something to add to: `d.get(key, 0) + value` begins with 0.",
+    "Your dict has no entry under this key: what should have made it has not run or used another key, or `pop` or "
+    "`clear` took it out before. `d[key] += value` needs something to add to: `d.get(key, 0) + value` begins with 0.",
 )
 _NO_NAME = Explanation(
     "unknown-name",

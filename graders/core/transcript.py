@@ -173,13 +173,8 @@ def raised_outcome(head: dict[str, Any]) -> Outcome:
         printed=printed_text(head),
         undefined=undefined_name(head),
         stopped_at=_place_in_story(head.get("story"), head.get("story_line")),
-        plainest=tuple(axis for axis in _list(head.get("plainest")) if type(axis) is str),
+        plainest=tuple(clean_text(head.get("plainest", "")).split()),
     )
-
-
-def _list(value: Any) -> list[Any]:
-    """The value, if it is a list; for anything else an empty one."""
-    return value if type(value) is list else []
 
 
 def _place_in_story(story: Any, line: Any) -> tuple[int, int] | None:

@@ -136,7 +136,7 @@ def note_place(error: BaseException, story: int, line: int, plainest: Sequence[s
     """Note with an exception the number of the story that it ended, the line of the story's file, and the axes that
     had their plainest value when it came, unlike in the case that was asked for.
     """
-    found = {"story": story, "story_line": line, "plainest": plainest}
+    found = {"story": story, "story_line": line, "plainest": " ".join(plainest)}  # no lists: a head holds few things
     BaseException.__getattribute__(error, "__dict__")["_place_in_story"] = found
 
 

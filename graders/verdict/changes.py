@@ -7,11 +7,11 @@ from graders.wire.data import Changes
 
 CHANGE_SENTENCES = {
     "values": "the values of `{place}` have changed",
-    "buffer": "the buffer `{place}` has changed",
+    "buffer": "the buffer `{place}` has changed (of some buffers, `state_dict()` has no copy)",
     "requires-grad": "`{place}.requires_grad` has changed",
-    "retains-grad": "`retain_grad()` has been called on `{place}`, which belongs to the caller",
-    "grad-filled": "`{place}.grad` was `None` before and holds something now",
-    "grad-emptied": "`{place}.grad` held a gradient before and is `None` now",
+    "retains-grad": "`retain_grad()` has been called on `{place}`, which is the caller's, and it cannot be undone",
+    "grad-filled": "`{place}.grad` holds something, and was `None` before",
+    "grad-emptied": "`{place}.grad` is `None`, and held a gradient before",
     "grad-replaced": "`{place}.grad` is a different tensor from before",
     "grad-changed": "the values of `{place}.grad` have changed",
     "mode": "the mode (training or eval) of `{place}` has changed",

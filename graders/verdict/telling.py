@@ -61,12 +61,14 @@ class Until:
     """Where a program ends: at an observation, or at the line of a story's file that failed.
 
     Of a watch, `change` is the kind and the place of what it reported; of a large value,
-    `entry` has the keys and indexes that lead to what is to be shown.
+    `entry` has the keys and indexes that lead to what is to be shown. A tensor of which `print` leaves out the digits
+    in question is `listed`.
     """
 
     name: str = ""
     change: tuple[str, str] | None = None
     entry: tuple[Any, ...] = ()
+    listed: bool = False
     line: int = 0
 
 
@@ -240,7 +242,7 @@ class _Teller(StoryExpressions):
             shown = self.visit(value)
             for key in self._until.entry:
                 shown = ast.Subscript(shown, ast.parse(repr(key), mode="eval").body, ast.Load())
-            self._finish(ast.unparse(shown))
+            self._finish(ast.unparse(shown) + ".tolist()" * self._until.listed)
         if self._until.line and not self._is_drawn(value):  # what a watch reports, for example, cannot fail
             text = ast.unparse(self.visit(value))
             if self._is_failing(node):

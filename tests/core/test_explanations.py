@@ -63,8 +63,8 @@ def test_the_first_difference_is_quoted() -> None:
     dtype = Difference(Kind.DTYPE, "x.grad", "", "the dtype torch.float64", "torch.float32")
     assert explain_by_kind([dtype]) == Explanation(
         "another-dtype",
-        "Expected is the dtype torch.float64, and yours is torch.float32. A tensor that is made from another, as by "
-        "`torch.zeros_like(t)`, has its dtype; `.float()`, `.double()` and `dtype=` decide otherwise.",
+        "What is expected is the dtype torch.float64, and yours is torch.float32. A tensor that is made from another, "
+        "as by `torch.zeros_like(t)`, has its dtype; `.float()`, `.to(...)` and `dtype=` decide otherwise.",
     )
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
     found = explain_wrong_type([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
@@ -246,4 +246,4 @@ def test_events_that_go_on_ran_too_often() -> None:
     )
     found = explain_by_observation([longer])
     assert found is not None
-    assert found.message.startswith("There are more of the calls of loss_fn than there should be")
+    assert "something a second time: of the calls of loss_fn, there are more than expected." in found.message

@@ -26,7 +26,7 @@ def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
 
 def test_what_the_reference_changes_as_well_is_no_fault() -> None:
     assert judged(("grad-filled", "x"), ("grad-filled", "w"), allowed=(("grad-filled", "x"),)) == [
-        (Kind.CHANGED, "`w.grad` was `None` before and holds something now")
+        (Kind.CHANGED, "`w.grad` holds something, and was `None` before")
     ]
 
 

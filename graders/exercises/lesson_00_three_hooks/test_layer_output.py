@@ -115,7 +115,7 @@ class TestLayerOutput:
             return layer(kept(model, layer, x, lambda args, output: args[0])[0])
 
         def another_mode_left(model, layer, x):
-            """You switched modes, and a layer did not get its own back: `model.eval()` and `model.train()` set the mode
+            """You switched modes, and a layer is not back in its own: `model.eval()` and `model.train()` set the mode
             of every layer inside. Leave modes alone.
             """
             mode = model.training

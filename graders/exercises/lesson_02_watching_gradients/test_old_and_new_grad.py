@@ -153,6 +153,14 @@ class TestOldAndNewGrad:
             _, new = hooked(x, k, loss_fn)
             return x.grad, new
 
+        def divided_by_three(x, k, loss_fn):
+            """You divided the gradient of `x` by 3. It may hold more than what comes through `3 * x`: `loss_fn` may use
+            `x` itself. Hook the tensor `3 * x`.
+            """
+            before = 0 if x.grad is None else x.grad.clone()
+            _, new = hooked(x, k, loss_fn)
+            return (x.grad - before) / 3, new
+
         def divided_by_k(x, k, loss_fn):
             """You divided by `k`, which may be 0. The second gradient arrives at the product: hook that one, too."""
             old, _ = hooked(x, k, loss_fn)

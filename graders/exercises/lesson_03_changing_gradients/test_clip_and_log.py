@@ -73,8 +73,8 @@ class TestClipAndLog:
             return log
 
         def forgot_return(t, lo, hi):
-            """Your log is right, but the unclipped gradient went on. A hook changes a gradient only by returning the
-            new one.
+            """Your log is right, but the gradient went on unclipped. A hook changes a gradient only by returning the
+            new one, and only as long as the hook is there.
             """
             log = {}
             t.register_hook(lambda grad: log.update(raw=grad.detach().clone(), clipped=grad.detach().clamp(lo, hi)))

@@ -85,9 +85,8 @@ class TestClipGlobalNormInBackward:
             return hooked(params[:1], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
 
         def counter_not_reset(params, c):
-            """The first pass is right, the second is not. Either what told your hook that all had arrived was not reset
-            (reset your counter as soon as you have clipped; a `.grad` that is not `None` may come from an earlier
-            pass), or your hooks are gone.
+            """The first pass is right, the second is not. A `.grad` that is not `None` may come from an earlier pass,
+            and a counter has to be reset as soon as you have clipped. Or your hooks are gone.
             """
             return counted(params, lambda arrived: arrived == len(params) and torch.nn.utils.clip_grad_norm_(params, c))
 

@@ -180,6 +180,10 @@ class TestSgdInBackward:
             return hooked(model.parameters(), move)
 
         def missed_parameters__2(model, lr):
+            own = (p for layer in (model, *model.children()) for p in layer.parameters(recurse=False))
+            return hooked(dict.fromkeys(own), lambda p: step(p, lr))
+
+        def missed_parameters__3(model, lr):
             return hooked((p for name, p in model.named_parameters() if "weight" in name), lambda p: step(p, lr))
 
 

@@ -122,7 +122,7 @@ class TestActivationStore:
 
         class clear_ends_the_recording(Store):
             """After `clear()` in a block nothing is recorded any more: you removed the hooks, or they write into the
-            old lists, which `self.data` has no longer. Let a hook look up `self.data[name]` when it runs.
+            old lists, which `self.data` no longer has. Let a hook look up `self.data[name]` when it runs.
             """
 
             def clear(self):

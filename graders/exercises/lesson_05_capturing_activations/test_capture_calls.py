@@ -110,7 +110,7 @@ class TestCaptureCalls:
 
         def first_names_only(model, name, x):
             """`name` may be the second name of a module. `named_modules()` yields each module once, under its first
-            name; `model.get_submodule(name)` knows all of them.
+            name; `model.get_submodule(name)` accepts each of them.
             """
             dict(model.named_modules())[name]
             return capture(model, name, x)

@@ -1,5 +1,7 @@
 """Exercise 06-ablate-channels."""
 
+import math
+
 import torch
 
 from graders.exercises.authoring import exercise
@@ -98,6 +100,13 @@ class TestAblateChannels:
                 return output * zeros(torch.ones_like(output), channels)
 
             return ablate(model, name, channels, x, off)
+
+        def replaced_nan(model, name, channels, x):
+            """`nan` has become 0 in channels that are not in your list, too. Write zeros into those of the list alone:
+            `output[:, channels] = 0`, in a clone.
+            """
+            numbers = lambda output, channels: zeros(output.nan_to_num(0.0, math.inf, -math.inf), channels)  # noqa: E731
+            return ablate(model, name, channels, x, numbers)
 
         def wrong_axis(model, name, channels, x):
             return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, -1))

@@ -85,7 +85,9 @@ class TestRunFirst:
             return module.register_forward_hook(hook)
 
         def for_all_modules(module, hook):
-            """You registered the hook for all modules. The task asks for one on `module`, with a method of `module`."""
+            """You registered the hook for all modules: these run before those of a module, in the order of their
+            registration. The task asks for one on `module`, with a method of `module`.
+            """
 
             def first(other, args, output):
                 return hook(module, args, output) if other is module else None

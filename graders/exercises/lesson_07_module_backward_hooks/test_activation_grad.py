@@ -128,7 +128,7 @@ class TestActivationGrad:
 
         def hooked_after_the_run(model, name, x, loss_fn, pick=lambda out: out):
             """You hooked the tensor after the run, and an in-place operation had changed it by then: its gradient is
-            that of the new value. Register the tensor hook inside of the forward hook.
+            that of the new value. Register the tensor hook inside the forward hook.
             """
             kept, found = [], []
             out = with_hook(model, name, x, lambda out: out, lambda module, args, output: kept.append(output))

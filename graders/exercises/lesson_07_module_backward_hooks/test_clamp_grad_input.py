@@ -144,8 +144,8 @@ class TestClampGradInput:
             return module.register_full_backward_hook(hook)
 
         def limited_the_norm(module, c):
-            """You limited the norm of each gradient, which shortens all of its entries alike. Asked for is each entry
-            by itself: `clamp(-c, c)`.
+            """You limited each gradient as a whole, by its norm or its largest entry, which shortens all of its entries
+            alike. Asked for is each entry by itself: `clamp(-c, c)`.
             """
             return module.register_full_backward_hook(
                 lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-12)).clamp(max=1.0))
@@ -154,6 +154,11 @@ class TestClampGradInput:
         def limited_the_norm__2(module, c):
             return module.register_full_backward_hook(
                 lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-6)).clamp(max=1.0))
+            )
+
+        def limited_the_norm__3(module, c):
+            return module.register_full_backward_hook(
+                lambda m, gi, go: each(gi, lambda g: g * (c / g.abs().amax()).clamp(max=1.0))
             )
 
         def one_bound_only(module, c):

@@ -85,7 +85,7 @@ class TestLinearGrads:
             return lin.weight.grad, lin.bias.grad
 
         def matrix_only(lin, x, loss_fn):
-            """An `x` of one dimension is one row, and `flatten(0, -2)` finds no two dimensions in it. `reshape(-1,
+            """An `x` of one dimension is one row, and `flatten(0, -2)` needs two dimensions. `reshape(-1,
             lin.in_features)` makes rows of any `x`.
             """
             g = at_output(lin, x, loss_fn).flatten(0, -2)

@@ -128,7 +128,7 @@ class TestActivationStats:
             return stats(layers, step, batches, copy=lambda output: output.detach())
 
         def gradients_off(layers, step, batches):
-            """You called `step` with gradients switched off, and it trains. `.detach()` what you keep instead."""
+            """You called `step` with gradients switched off, and `step` trains. `.detach()` what you keep instead."""
             return stats(layers, step, batches, how={"block": torch.no_grad})
 
         def returned_what_it_looked_at(layers, step, batches):

@@ -213,7 +213,7 @@ class TestNormalizeMaps:
 
         def taken_for_constant(fm):
             """A channel whose values differ became 0 everywhere, or nearly so: its span is very small, and you took it
-            for 0, or for larger than it is, as `clamp(min=1e-12)` does. Treat only a span of exactly 0 in another way.
+            for 0, or for larger than it is, as `clamp(min=1e-12)` does. Only a span of exactly 0 is special.
             """
             return scaled(as_array(fm), least=1e-8)
 

@@ -153,7 +153,7 @@ class TestTileMaps:
             return sheet(fm, ncols, pad, fill)
 
         def another_fill(fm, ncols, pad=1, fill=0.0):
-            """All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`."""
+            """All tiles are right. What differs is a gap, or an empty place of the last row: these hold `fill`."""
             return sheet(fm, min(ncols, len(fm)), pad, 0.0)
 
         def another_fill__2(fm, ncols, pad=1, fill=0.0):

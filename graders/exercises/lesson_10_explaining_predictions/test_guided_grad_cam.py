@@ -102,6 +102,14 @@ class TestGuidedGradCam:
             gradient, maps = gradient_at_layer(model, layer, x, of_class(cls))
             return times((gradient.mean((2, 3), keepdim=True) * maps).sum(1), guided(model, x, cls))
 
+        def relu_after_enlarging(model, layer, x, cls):
+            """You enlarged the heat map first, and replaced negative values afterwards: by then they have been mixed
+            with their neighbours. Apply the ReLU to the small map.
+            """
+            gradient, maps = gradient_at_layer(model, layer, x, of_class(cls))
+            small, other = (gradient.mean((2, 3), keepdim=True) * maps).sum(1), guided(model, x, cls)
+            return times(small, torch.ones_like(other)).relu() * other
+
         def scaled(model, layer, x, cls):
             """You scaled the Grad-CAM to the range from 0 to 1. The contract asks for the product of the values as they
             are.

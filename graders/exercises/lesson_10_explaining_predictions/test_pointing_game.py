@@ -150,7 +150,9 @@ class TestPointingGame:
             )
 
         def threshold(cam, boxes, size):
-            """You ask for more than a largest value above 0. A map with very small values may be a hit, too."""
+            """You compare the largest value with a threshold above 0. Compare it with 0: a map with very small values
+            may be a hit, too.
+            """
             return share(cam * (cam > 0.1), boxes, peaks(large(cam, size)))
 
         def open_box(cam, boxes, size):

@@ -110,8 +110,8 @@ class TestRemoveAllHooks:
             return before
 
         def counted_functions(model):
-            """Your count is too low where a module has several hooks of one kind, such as a function that was
-            registered twice. Each registration is a hook: add up the lengths of the dicts.
+            """You count functions, and one that was registered twice counts once. Each registration is a hook: add up
+            the lengths of the dicts.
             """
             count = sum(len(set(getattr(module, kind).values())) for module in model.modules() for kind in KINDS)
             stripped(model.modules())

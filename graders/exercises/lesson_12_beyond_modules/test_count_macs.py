@@ -136,7 +136,7 @@ class TestCountMacs:
 
         def subclasses_left_out(model, x):
             """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Check with `isinstance`, which knows
-            subclasses, and do so even where such a layer has modules in it.
+            subclasses, and count such a layer even where it has modules in it.
             """
             return added_up(model, x, lambda layer, x, output: dots(layer, x, output) if type(layer) in LAYERS else 0)
 
@@ -145,7 +145,8 @@ class TestCountMacs:
 
         def counted_all_operations(model, x):
             """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count, and
-            `FlopCounterMode` cannot tell them from `nn.Conv1d`, `F.linear` or `@`. Forward hooks can.
+            the total of `FlopCounterMode` holds those of `nn.Conv1d`, `F.linear` and `@`, too. Forward hooks can tell
+            them apart.
             """
             with FlopCounterMode(display=False) as counter:
                 model(x)

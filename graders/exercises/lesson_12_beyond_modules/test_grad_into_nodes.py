@@ -122,8 +122,8 @@ class TestGradIntoNodes:
             return dict.fromkeys(node_names) | collected(y, node_names)
 
         def too_deep(y, node_names):
-            """Your walk is a function that calls itself, which Python allows about a thousand times. A graph can be
-            deeper: keep a list of nodes to visit, and take one out in a loop.
+            """Your walk is a function that calls itself, and Python allows that about a thousand levels deep. A graph
+            can be deeper: keep a list of nodes to visit, and take one out in a loop.
             """
             seen = {None}
 

@@ -9,6 +9,7 @@ from graders.exercises.lesson_13_broken_runs.labels import (
     RULES,
     after_a_step,
     answer,
+    changes,
     dead,
     exploding,
     first,
@@ -93,6 +94,17 @@ class TestDiagnose:
             """
             return answer(*args, hook=partial(hook, matters=lambda run, without: True))
 
+        def all_hooks_at_once(*args):
+            """You took all hooks off together, and named the first module that has some. That one may only watch: take
+            the hooks off one module at a time.
+            """
+
+            def clear(model):
+                for hooks in [each for module in model.modules() for each in hooks_of(module)]:
+                    hooks.clear()
+
+            return answer(*args, hook=partial(hook, matters=lambda run, without: changes(run, run.again(clear))))
+
         def accumulated_missed(*args):
             """You miss a post-accumulate-grad hook, which changes `.grad` itself. Such hooks are in
             `_post_accumulate_grad_hooks` of a parameter, and `torch.autograd.grad` does not call them.
@@ -173,7 +185,7 @@ class TestDiagnose:
             return answer(*args, dead=lambda run, lr: dead(run))
 
         def one_frozen_parameter(*args):
-            """You call a layer frozen of which one parameter still requires grad. It is frozen if none does."""
+            """You call a layer frozen although one of its parameters requires grad. It is frozen if none does."""
             some = lambda run, lr: first(n for n, own in run.owned.items() if not all(p.requires_grad for p in own))  # noqa: E731
             return answer(*args, frozen=some)
 

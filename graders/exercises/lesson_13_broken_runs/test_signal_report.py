@@ -228,7 +228,8 @@ class TestSignalReport:
             return report([(name, values, last[name]) for name, values, _ in calls])
 
         def gradient_after_a_change(model, loss_fn, x):
-            """A later step works in place on an output, and yours is the gradient at the changed tensor: `retain_grad`
-            goes along with it. A tensor hook that you register in the forward hook sees what arrives at the old one.
+            """A later step works in place on an output, and yours is the gradient at the changed tensor: what you ask
+            for after the run, and `retain_grad`, go along with it. A tensor hook that you register in the forward hook
+            sees what arrives at the old one.
             """
             return report(calls_of(model, loss_fn, x, late=True))

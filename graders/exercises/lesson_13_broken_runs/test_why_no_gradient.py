@@ -129,8 +129,8 @@ class TestWhyNoGradient:
             return reasons(model, came, set(model.parameters()))
 
         def called_is_called(model, loss_fn, x):
-            """You say `"never called"` of a parameter, but a module that holds it is called: not the one in its name. A
-            parameter may be held by several modules.
+            """You say `"never called"` of a parameter although a module that holds it is called, another one than its
+            name says. A parameter may be held by several modules.
             """
             came, called = one_pass(model, loss_fn, x)
             owner = {p: model.get_submodule(name.rpartition(".")[0]) for name, p in model.named_parameters()}

@@ -154,8 +154,8 @@ class TestWrongMode:
             return named(model, {m: [True] for m in verdicts(model, x)})
 
         def switched_the_children(model, x):
-            """You named a container whose children depend on the mode, and not the container itself. `train()` and
-            `eval()` switch all modules inside: set `module.training` of this one alone.
+            """You named a container only because modules in it depend on the mode. `train()` and `eval()` switch all of
+            them: set `module.training` of this one alone.
             """
             return named(model, verdicts(model, x, whole=True))
 
@@ -179,7 +179,7 @@ class TestWrongMode:
 
         def only_last_call(model, x):
             """A module may be called more than once, and here its mode matters only in the first call. Look at every
-            call.
+            call, and let none overwrite what an earlier one has shown.
             """
             return named(model, verdicts(model, x), lambda calls: calls[-1])
 

@@ -1,0 +1,85 @@
+"""Leaves out of a program what makes no difference to what it shows.
+
+What a learner wrote does not run here. The wrong programs of the exercise that show in the program what the answer
+showed stand for it: a statement goes if they, and the reference, show exactly the same without it.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from graders.core.expect import Seen
+from graders.probing.known_state import known_state
+from graders.scenes.results import copy_value
+from graders.verdict.comparing import DEFAULT_TOLERANCE, find_differences
+from graders.wire.data import decode, encode
+
+Make = Callable[[], Callable[..., Any]]
+"""Makes a function anew, so that it keeps nothing from an earlier run."""
+SECONDS = 0.5
+"""After so long a program stays as it is by then."""
+
+
+def shown_by(program: str, names: Mapping[str, Any]) -> tuple[Any, str]:
+    """What the last line of a program prints with these names, and the exception with which it ends, as text."""
+    (tree, body), error = _printed_by(program, names)
+    return (None if error else decode(tree, body)), error
+
+
+def _printed_by(program: str, names: Mapping[str, Any]) -> tuple[tuple[Any, bytes], str]:
+    shown: list[Any] = [None]
+    with known_state(0):
+        try:
+            exec(program, {"torch": torch, "nn": nn, "F": nn.functional, **names, "print": shown.append})
+            last = shown[-1].item() if isinstance(shown[-1], np.generic) else shown[-1]
+            return encode(copy_value(last)), ""
+        except Exception as error:
+            return encode(None), f"{type(error).__name__}: {error}"
+
+
+def alike(shown: Any, wanted: Any) -> bool:
+    """Whether a decoded value is the one that is wanted."""
+    return not list(find_differences(Seen([shown], "it"), [wanted], DEFAULT_TOLERANCE))
+
+
+def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
+    """The program without the statements that make no difference to any of these functions, called `name` in it.
+
+    Its last statement stays, and those that use the function, return something, or define what others use: a program
+    that passes over exceptions would hide that it is missing.
+    """
+    tree, deadline = ast.parse(program), time.monotonic() + SECONDS
+
+    def show(text: str) -> list[Any]:
+        return [_printed_by(text, {name: make()}) for make in functions]
+
+    def reduce(body: list[Any]) -> None:
+        for node in body[::-1]:
+            names, at = _names(node, ast.Store), body.index(node)
+            stays = node is tree.body[-1] or len(body) == 1 or name in _names(node, ast.Load)
+            if not stays and not isinstance(node, ast.Return) and time.monotonic() < deadline:
+                del body[at]
+                if not names & _names(tree, ast.Load) and show(ast.unparse(tree)) == wanted:
+                    continue
+                body.insert(at, node)
+            for inner in (getattr(node, "body", []), *(part.body for part in getattr(node, "handlers", []))):
+                reduce(inner if isinstance(inner, list) else [])
+
+    wanted = show(program)
+    reduce(tree.body)
+    return "\n".join(line for line in ast.unparse(tree).splitlines() if line)
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    """The names, and names of attributes, that are stored or loaded in a part of a program."""
+    found = {getattr(part, "name", "") for part in ast.walk(node) if context is ast.Store} - {"", None}
+    parts = [part for part in ast.walk(node) if isinstance(getattr(part, "ctx", None), context)]
+    found |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return found | {part.attr for part in parts if isinstance(part, ast.Attribute)}

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "report": {"core", "submissions"},
     "learner": {"core", "submissions", "sandbox/outside", "marking", "verdict"},
     "instructor": {"core", "wire", "submissions", "sandbox/outside", "marking", "report"},
-    "author": {"core", "wire", "probing", "sandbox/outside", "scenes", "verdict", "marking", "learner"},
+    "author": {"core", "wire", "sandbox/outside", "scenes", "verdict", "marking", "learner"},
     "conftest": {"instructor"},
     "cli": {"core", "sandbox/outside", "learner", "instructor", "author"},
     "__init__": {"learner"},

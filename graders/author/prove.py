@@ -179,14 +179,18 @@ def _answer_problem(exercise: Exercise, answer: Answer, seed: int, draws: list[I
     """
     if not answer.passes and answer.mistake is None:
         namespace = run_answer(answer.source)
-        if any(not answer.problem_with(check_namespace(exercise, namespace, seed, draws=[draw])) for draw in draws):
+        results = (check_namespace(exercise, namespace, seed, draws=[draw], with_program=False) for draw in draws)
+        if not all(map(answer.problem_with, results)):
             return ""
     return answer.problem_with(mark_source(exercise, answer.source, seed, draws))
 
 
 def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Inputs] | None = None) -> ExerciseResult:
-    """Mark an answer, given as the text of its cell, in this process. `draws` are those of `seed` if None."""
-    return check_namespace(exercise, run_answer(source), seed, draws=draws)
+    """Mark an answer, given as the text of its cell, in this process. `draws` are those of `seed` if None.
+
+    The program that shows why it is refused is proved elsewhere, and not told here.
+    """
+    return check_namespace(exercise, run_answer(source), seed, draws=draws, with_program=False)
 
 
 def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:

@@ -53,7 +53,7 @@ def unrecognised_mistakes(exercise: SceneExercise, draws: Mapping[int, list[Inpu
             else:
                 (outcomes[again],) = probe_outcomes(exercise, namespace, seed, [drawn[again]])
                 outcomes += outcomes[-1:] * (len(drawn) - len(outcomes))  # as it stands for the rest in any run
-            result = judge_exercise(exercise, drawn, outcomes)
+            result = judge_exercise(exercise, drawn, outcomes, with_program=False)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"

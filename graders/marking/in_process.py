@@ -17,14 +17,20 @@ from graders.wire.data import DataError, arrays_to_tensors, decode, encode
 
 
 def check_namespace(
-    exercise: Exercise, namespace: Mapping[str, Any], seed: int | None = None, *, draws: list[Inputs] | None = None
+    exercise: Exercise,
+    namespace: Mapping[str, Any],
+    seed: int | None = None,
+    *,
+    draws: list[Inputs] | None = None,
+    with_program: bool = True,
 ) -> ExerciseResult:
     """The result of an exercise for the definitions in `namespace`, run in this process.
 
     `seed` None draws a new one. `draws` are those of `seed`, if the caller has made them already. Nothing that the
-    answer prints is shown.
+    answer prints is shown. `with_program` is as in `judge_exercise`.
     """
-    return mark_answer(exercise, namespace, new_seed() if seed is None else seed, draws)[0]
+    seed = new_seed() if seed is None else seed
+    return mark_answer(exercise, namespace, seed, draws, with_program=with_program)[0]
 
 
 def probe_outcomes(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
@@ -40,7 +46,12 @@ def is_right_answer(exercise: Exercise, namespace: Mapping[str, Any], seed: int,
 
 
 def mark_answer(
-    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs] | None = None
+    exercise: Exercise,
+    namespace: Mapping[str, Any],
+    seed: int,
+    draws: list[Inputs] | None = None,
+    *,
+    with_program: bool = True,
 ) -> tuple[ExerciseResult, list[Outcome]]:
     """The result of an exercise as `check` finds it, and the outcome of the probe on each draw.
 
@@ -49,7 +60,7 @@ def mark_answer(
     with known_state(seed):
         draws = exercise.draws(seed) if draws is None else draws
         outcomes = _run_probe(exercise, namespace, seed, draws)
-        return judge_exercise(exercise, draws, outcomes), outcomes
+        return judge_exercise(exercise, draws, outcomes, with_program=with_program), outcomes
 
 
 def _run_probe(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:

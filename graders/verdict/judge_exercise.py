@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from graders.core.difference import Difference
@@ -17,6 +17,7 @@ from graders.verdict.diagnose import diagnose_answer
 from graders.wire.threads import one_thread
 
 # When the cases of an exercise end differently, the exercise gets the status that comes first here.
+Tell = Callable[[Sequence[Inputs], Sequence[Outcome]], Told]
 _GRAVEST = (
     Status.SUSPECT,
     Status.NOT_GRADED,
@@ -28,13 +29,17 @@ _GRAVEST = (
 )
 
 
-def judge_exercise(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def judge_exercise(
+    exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], *, with_program: bool = True
+) -> ExerciseResult:
     """The result of one exercise; `draws` and `outcomes` have one entry for each case.
 
-    Expected values are computed with one thread, as in a box, so that rounding is the same.
+    Expected values are computed with one thread, as in a box, so that rounding is the same. The program that shows why
+    an answer is refused takes as long as the rest, and may be left out.
     """
+    tell = exercise.tell if with_program else lambda draws, outcomes: Told()
     with one_thread():
-        return _judge_checks(exercise, draws, outcomes)
+        return _judge_checks(exercise, draws, outcomes, tell)
 
 
 def answer_holds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> bool:
@@ -45,12 +50,13 @@ def answer_holds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence
         )
 
 
-def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def _judge_checks(
+    exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], tell: Tell
+) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
-        return _without_numbers(
-            exercise, draws, outcomes, min(unseen, key=lambda outcome: _GRAVEST.index(_status_of(outcome)))
-        )
+        worst = min(unseen, key=lambda outcome: _GRAVEST.index(_status_of(outcome)))
+        return _without_numbers(exercise, draws, outcomes, worst, tell)
     try:
         failures = [_check_failures(check, draws, outcomes) for check in exercise.checks]
     except _Unjudged as error:
@@ -59,7 +65,7 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
     share = exercise.points / len(exercise.checks)
     by_name = {check.sentence: by_draw for check, by_draw in zip(exercise.checks, failures)}
     found = Findings() if all(held) else diagnose_answer(exercise, draws, outcomes, by_name)
-    told = Told() if all(held) else exercise.tell(draws, outcomes)
+    told = Told() if all(held) else tell(draws, outcomes)
     checks = tuple(
         replace(
             _check_result(check, share, _first_difference(check, by_draw, told), first_held=held[0]),
@@ -159,7 +165,7 @@ def _status_of(outcome: Outcome) -> Status:
 
 
 def _without_numbers(
-    exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], worst: Outcome
+    exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], worst: Outcome, tell: Tell
 ) -> ExerciseResult:
     """The result if at least one probe did not finish; `worst` is the gravest of their outcomes."""
     # Where nothing was attempted there is no mistake to find, and looking for one takes time.
@@ -171,7 +177,7 @@ def _without_numbers(
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
-        program="" if untouched else exercise.tell(draws, outcomes).program,
+        program="" if untouched else tell(draws, outcomes).program,
     )
 
 

@@ -26,7 +26,7 @@ may contain, and what becomes of it:
 
 A `yield` stands in a line of its own, outside of loops, `with` and `try`; its name is a text, and its value changes
 nothing. What is drawn is drawn outside of loops. Lines on which nothing printed depends are left out; calls of the
-learner's function never are.
+learner's function never are. `reducing` leaves out what is left and makes no difference all the same.
 """
 
 from __future__ import annotations

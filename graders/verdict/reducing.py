@@ -40,7 +40,7 @@ def _printed_by(program: str, names: Mapping[str, Any]) -> tuple[tuple[Any, byte
             exec(program, {"torch": torch, "nn": nn, "F": nn.functional, **names, "print": shown.append})
             last = shown[-1].item() if isinstance(shown[-1], np.generic) else shown[-1]
             return encode(copy_value(last)), ""
-        except Exception as error:
+        except BaseException as error:  # a `KeyboardInterrupt` may be one of the program's own
             return encode(None), f"{type(error).__name__}: {error}"
 
 

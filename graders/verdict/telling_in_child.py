@@ -22,7 +22,7 @@ from graders.wire import forking
 from graders.wire.data import decode, encode
 from graders.wire.frames import Frame
 
-SECONDS = 20.0
+SECONDS = 10.0
 SAME_WORDS = 60
 """Two exceptions are the same if so many characters of their texts agree."""
 STAND_INS = 2
@@ -51,17 +51,20 @@ def tell_in_child(comparison: Comparison, wanted: Sequence[Wanted]) -> list[Prog
     if not wanted:
         return []
     if not forking.can_fork:
-        return _decoded(_tell_all(comparison, wanted))
+        return _decoded(_tell_all(comparison, wanted, shorter=True))
     from graders.probing.forked import ForkedProbes  # it needs os.fork
 
-    children = ForkedProbes(lambda request: _tell_all(comparison, wanted))
+    children = ForkedProbes(lambda request: _tell_all(comparison, wanted, shorter=request.type == "tell shorter"))
     try:
-        return _decoded(children.answer(comparison.key, Frame({"type": "tell"}, b""), SECONDS)) or [None] * len(wanted)
+        # Wrong programs may end their process, or come to no end: then it is told without them.
+        asked = (Frame({"type": how}, b"") for how in ("tell shorter", "tell"))
+        answers = (_decoded(children.answer(comparison.key, frame, SECONDS)) for frame in asked)
+        return next(filter(None, answers), [None] * len(wanted))
     finally:
         children.end()
 
 
-def _tell_all(comparison: Comparison, wanted: Sequence[Wanted]) -> Answer:
+def _tell_all(comparison: Comparison, wanted: Sequence[Wanted], *, shorter: bool) -> Answer:
     scene: Any = comparison.stage.scene
     told: list[Program | None] = []
     for one in wanted:
@@ -79,7 +82,8 @@ def _tell_all(comparison: Comparison, wanted: Sequence[Wanted]) -> Answer:
     if shortest:
         known, expected = shortest.expected is not MISSING, shortest.expected
         expected = expected.item() if isinstance(expected, np.generic) else expected  # an entry of a numpy array
-        found[at] = [_lines_that_matter(comparison, wanted[at], shortest), known, expected if known else None]
+        lines = _lines_that_matter(comparison, wanted[at], shortest) if shorter else list(shortest.lines)
+        found[at] = [lines, known, expected if known else None]
     tree, body = encode(found)
     return Answer({"type": "seen", "tree": tree}, body)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +24,6 @@ from graders.wire.frames import Frame
 SECONDS = 10.0
 SAME_WORDS = 60
 """Two exceptions are the same if so many characters of their texts agree."""
-STAND_INS = 2
-"""So many wrong programs at most stand for an answer."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program)
         return not alike(shown, expected) if wanted.seen is MISSING else alike(shown, wanted.seen)
 
     mistakes = (makes[index] for index in comparison.mistakes)
-    stand_ins = [*itertools.islice(filter(stands_in, mistakes), STAND_INS)]
+    stand_ins = [*filter(stands_in, mistakes)]
     return reduced(text, name, [makes[0], *stand_ins]).splitlines() if stand_ins else list(program.lines)
 
 

@@ -54,10 +54,11 @@ def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
     """The program without the statements that make no difference to any of these functions, called `name` in it.
 
     Its last statement stays, and those that use the function, return something, or define what others use: a program
-    that passes over exceptions would hide that it is missing. What is left of the garbage of others differs from run to
-    run, so that its collector stays.
+    that passes over exceptions would hide that it is missing. What raises on purpose stays: it is the point.
+    What is left of the garbage of others differs from run to run, so that its collector stays.
     """
     tree, left = ast.parse(program), itertools.count(RUNS, -1)
+    raising = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _raises(node)}
 
     def shows_the_same() -> bool:
         text = ast.unparse(tree)
@@ -66,8 +67,8 @@ def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
     def reduce(body: list[Any]) -> None:
         for node in body[::-1]:
             names, at = _names(node, ast.Store), body.index(node)
-            stays = node is tree.body[-1] or len(body) == 1 or {name, "gc"} & _names(node, ast.Load)
-            if not stays and not isinstance(node, ast.Return):
+            stays = node is tree.body[-1] or len(body) == 1 or {name, "gc", *raising} & _names(node, ast.Load)
+            if not (stays or _raises(node) or isinstance(node, ast.Return)):
                 del body[at]
                 if not names & _names(tree, ast.Load) and shows_the_same():
                     continue
@@ -78,6 +79,10 @@ def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
     wanted = [(make, _printed_by(program, {name: make()})) for make in functions]
     reduce(tree.body)
     return "\n".join(line for line in ast.unparse(tree).splitlines() if line)
+
+
+def _raises(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Raise) for part in ast.walk(node))
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:

@@ -52,6 +52,11 @@ def test_what_others_use_stays_even_where_a_handler_would_hide_that_it_is_missin
     assert kept(program) == program
 
 
+def test_what_raises_on_purpose_stays() -> None:
+    program = "def fails():\n    raise KeyError\ntry:\n    a = f(1)\n    fails()\nexcept KeyError:\n    pass\nprint(a)"
+    assert kept(program) == program
+
+
 def test_a_program_that_ends_with_an_exception_still_does() -> None:
     def fails(x: Any) -> Any:
         return 1 / (x - 3)

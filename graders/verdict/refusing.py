@@ -27,7 +27,7 @@ from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
 from graders.verdict.printed import NUMBERS, are_long_timelines, printed, short_texts, where_they_part
 from graders.verdict.telling import Until, observations_of
-from graders.verdict.telling_in_child import Wanted, tell_in_child
+from graders.verdict.telling_in_child import Wanted, tell_shortest
 from graders.wire.data import Array, Changes
 
 CASES = 3
@@ -193,20 +193,18 @@ def _without_comment(code: str) -> str:
 
 def _shortest(comparison: Comparison, wanted: Sequence[Wanted]) -> Refusal | None:
     """The shortest of the programs that can be told."""
-    found = []
-    for one, program in zip(wanted, tell_in_child(comparison, wanted)):
-        if program is None:
-            continue
-        lines = list(program.lines)
-        if one.error:
-            said = f"expected no exception; yours: {shorten_text(one.error, 160)}"
-        elif one.until.change or not re.match("expected|from entry", one.note):
-            said = _expected_and_note(program.expected, one.note)
-        else:
-            said = one.note
-        text = "\n".join(_with_comment(lines, said)) + "\n"
-        found.append(Refusal(one.promise, one.until.name, text, program.expected, one.seen, one.error, one.case))
-    return min(found, key=lambda one: (one.program.count("\n"), len(one.program)), default=None)
+    found = tell_shortest(comparison, wanted)
+    if found is None:
+        return None
+    one, program = found
+    if one.error:
+        said = f"expected no exception; yours: {shorten_text(one.error, 160)}"
+    elif one.until.change or not re.match("expected|from entry", one.note):
+        said = _expected_and_note(program.expected, one.note)
+    else:
+        said = one.note
+    text = "\n".join(_with_comment(list(program.lines), said)) + "\n"
+    return Refusal(one.promise, one.until.name, text, program.expected, one.seen, one.error, one.case)
 
 
 def _expected_and_note(expected: Any, note: str) -> str:

@@ -40,47 +40,46 @@ class Wanted:
     case: int = 0
 
 
-def tell_in_child(comparison: Comparison, wanted: Sequence[Wanted]) -> list[Program | None]:
-    """The program of each story with the reference, told in a child of this process where it can be forked.
+def tell_shortest(comparison: Comparison, wanted: Sequence[Wanted]) -> tuple[Wanted, Program] | None:
+    """The one whose program is the shortest, and its program, without the lines that make no difference.
 
-    None stands for what cannot be told, or is longer than another one.
+    It is told with the reference, in a child of this process where one can be forked. None if nothing can be told.
     """
     if not wanted:
-        return []
+        return None
     if not forking.can_fork:
-        return _decoded(_tell_all(comparison, wanted, shorter=True))
+        return _decoded(wanted, _tell(comparison, wanted, shorter=True))
     from graders.probing.forked import ForkedProbes  # it needs os.fork
 
-    children = ForkedProbes(lambda request: _tell_all(comparison, wanted, shorter=request.type == "tell shorter"))
+    children = ForkedProbes(lambda request: _tell(comparison, wanted, shorter=request.type == "tell shorter"))
     try:
         # Wrong programs may end their process, or come to no end: then it is told without them.
         asked = (Frame({"type": how}, b"") for how in ("tell shorter", "tell"))
-        answers = (_decoded(children.answer(comparison.key, frame, SECONDS)) for frame in asked)
-        return next(filter(None, answers), [None] * len(wanted))
+        answers = (children.answer(comparison.key, frame, SECONDS) for frame in asked)
+        return next((_decoded(wanted, answer) for answer in answers if answer.head["type"] == "seen"), None)
     finally:
         children.end()
 
 
-def _tell_all(comparison: Comparison, wanted: Sequence[Wanted], *, shorter: bool) -> Answer:
+def _tell(comparison: Comparison, wanted: Sequence[Wanted], *, shorter: bool) -> Answer:
+    """The number of the one with the shortest program, its lines, and what it prints with the reference."""
     scene: Any = comparison.stage.scene
-    told: list[Program | None] = []
-    for one in wanted:
+    told: list[tuple[int, int, Program]] = []
+    for at, one in enumerate(wanted):
         _, story = scene.stories[one.story]
         reference = comparison.stage.programs[0].fresh_copy().function
-        with known_state(one.draw["seed"]):
+        with known_state(one.draw["seed"]), contextlib.suppress(Untold):
             seed_torch(one.draw["seed"])
-            program = None
-            with contextlib.suppress(Untold):
-                arguments = scene.arguments(story, one.draw["seed"], one.draw["case"])
-                program = tell(story, comparison.stage.name, reference, arguments, one.until)
-        told.append(program)
-    found: list[Any] = [None] * len(told)
-    _, at, shortest = min(((len(one.lines), at, one) for at, one in enumerate(told) if one), default=(0, 0, None))
-    if shortest:
-        known, expected = shortest.expected is not MISSING, shortest.expected
+            arguments = scene.arguments(story, one.draw["seed"], one.draw["case"])
+            program = tell(story, comparison.stage.name, reference, arguments, one.until)
+            told.append((len(program.lines), at, program))
+    found: list[Any] = []
+    if told:
+        _, at, program = min(told)
+        expected = program.expected
         expected = expected.item() if isinstance(expected, np.generic) else expected  # an entry of a numpy array
-        lines = _lines_that_matter(comparison, wanted[at], shortest) if shorter else list(shortest.lines)
-        found[at] = [lines, known, expected if known else None]
+        lines = _lines_that_matter(comparison, wanted[at], program) if shorter else list(program.lines)
+        found = [at, lines, *([] if expected is MISSING else [expected])]
     tree, body = encode(found)
     return Answer({"type": "seen", "tree": tree}, body)
 
@@ -102,8 +101,8 @@ def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program)
     return reduced(text, name, [makes[0], *stand_ins]).splitlines() if stand_ins else list(program.lines)
 
 
-def _decoded(answer: Answer) -> list[Program | None]:
-    if answer.head["type"] != "seen":
-        return []
-    found = decode(answer.head["tree"], answer.body)
-    return [one and Program(tuple(one[0]), one[2] if one[1] else MISSING) for one in found]
+def _decoded(wanted: Sequence[Wanted], answer: Answer) -> tuple[Wanted, Program] | None:
+    if not (found := decode(answer.head["tree"], answer.body)):
+        return None
+    at, lines, *expected = found
+    return wanted[at], Program(tuple(lines), *expected)

@@ -12,7 +12,7 @@ from graders.scenes.story import Call, Draw, Seen
 from graders.verdict.comparison import Comparison
 from graders.verdict.implementations import Implementation
 from graders.verdict.telling import Until
-from graders.verdict.telling_in_child import Wanted, tell_in_child
+from graders.verdict.telling_in_child import Wanted, tell_shortest
 
 SEED = 5
 X = Draw(SEED, SimpleNamespace()).number(2, 9)
@@ -35,8 +35,9 @@ def told(wrong: Callable[[float], float], seen: float) -> tuple[str, ...]:
     )
     draw = {"seed": SEED, "case": {}}
     wanted = Wanted("the number is doubled", draw, 0, Until("the double"), seen=seen)
-    (program,) = tell_in_child(comparison, [wanted])
-    assert program is not None
+    found = tell_shortest(comparison, [wanted])
+    assert found is not None
+    program = found[1]
     assert program.expected == pytest.approx(2 * X)
     return program.lines
 

@@ -78,14 +78,7 @@ class TestChainGrads:
             """You kept the gradient of the copy that the next function gets and may overwrite: then it belongs to the
             new value. Call `retain_grad()` on what a function returns, and give the next one a `clone()` of that.
             """
-            steps, h = [], x
-            for fn in fns:
-                h = fn(h.clone() if h is x else h)
-                h = h.clone() if fn is not fns[-1] else h
-                h.retain_grad()
-                steps.append(h)
-            h.sum().backward()
-            return [step.grad.clone() for step in steps]
+            return kept([lambda h, fn=fn: fn(h).clone() for fn in fns], x.clone(), lambda h: h)
 
         def cut_between_steps(fns, x):
             """A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient got any further

@@ -84,6 +84,7 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[CapturedOutput]:
         stack.enter_context(_default_dtype())
         stack.enter_context(_no_global_hooks())
         stack.enter_context(_seeded_generators(seed))
+        stack.enter_context(_seeding_the_cpu())
         yield printed
 
 
@@ -191,13 +192,23 @@ def _no_global_hooks() -> Iterator[None]:
             getattr(_module, name).update(hooks)
 
 
-def seed_torch(seed: int) -> None:
-    """Seed torch on the CPU.
+def seed_torch(seed: int) -> torch.Generator:
+    """Seed torch on the CPU, and return its generator.
 
     `torch.manual_seed` would also record the call for every kind of device, with the text of the stack, which takes
     longer than most probes; and it imports torch's compiler.
     """
-    _cpu_generator.manual_seed(seed)
+    return _cpu_generator.manual_seed(int(seed))
+
+
+@contextlib.contextmanager
+def _seeding_the_cpu() -> Iterator[None]:
+    """Let `torch.manual_seed` seed the CPU alone, which is where probes compute."""
+    before, torch.manual_seed = torch.manual_seed, seed_torch
+    try:
+        yield
+    finally:
+        torch.manual_seed = before
 
 
 @contextlib.contextmanager

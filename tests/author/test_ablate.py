@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from graders.author.ablate import ablate_exercise, superfluous_observations, unneeded_answers
+from graders.author.ablate import superfluous_observations, unneeded_answers
 
 
 def shown(*programs: str) -> list[frozenset[str]]:
@@ -30,12 +28,3 @@ def test_what_is_left_out_together_still_shows_every_program() -> None:
 def test_a_wrong_answer_is_needed_when_nothing_known_shows_itself_in_a_part_of_the_same() -> None:
     wrong = dict(zip(["covered", "same", "own", "passes"], shown("a b", "a", "b", "")))
     assert unneeded_answers(wrong, shown("a", "b c")) == ["covered", "same"]
-
-
-@pytest.mark.slow
-def test_an_exercise_of_the_course_is_tried_with_its_mistakes_its_mutants_and_its_wrong_answers() -> None:
-    tried = ablate_exercise("03-scale-grad")
-    assert tried.stories == "gradient_hooks"
-    assert "changed_in_a_pass: the gradient of w" in tried.observations
-    assert len(tried.programs) > 50
-    assert all(tried.programs), "a program that shows itself nowhere is right"

@@ -70,3 +70,5 @@ def test_following_the_page_makes_a_lesson_that_holds(tmp_path: Path) -> None:
     for option in ("--mutate", "--ablate"):
         tried = hookwork(course, "build", option, "20")
         assert (tried.returncode, tried.stderr) == (0, "")
+    (programs,) = re.findall(r"20-double-grad: (\d+) wrong programs tried", tried.stdout)
+    assert int(programs) > 20

@@ -247,6 +247,19 @@ def test_all_generators_start_from_the_seed_and_go_on_outside_as_if_nothing_was(
     assert [before, drawn()] == undisturbed
 
 
+def test_a_probe_that_seeds_torch_draws_what_it_draws_elsewhere_and_touches_no_other_device() -> None:
+    before = torch.manual_seed
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        drawn = torch.rand(2)
+    queued = len(torch.cuda._queued_calls)
+    with known_state(1):
+        assert torch.manual_seed(3) is torch.default_generator
+        assert torch.equal(torch.rand(2), drawn)
+    assert len(torch.cuda._queued_calls) == queued
+    assert torch.manual_seed is before
+
+
 def test_warnings_that_are_errors_outside_are_ignored_inside() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -31,8 +31,8 @@ AUTOGRAD = {"kind": ("non-leaf", "leaf"), "word": WORDS}
 
 
 def a_label(draw: Draw) -> str:
-    """A drawn word."""
-    return "".join(draw.shuffled("abdefl"))
+    """A drawn word that is no kind of tensor."""
+    return str(draw.choice(("branch", "middle", "root", "scalar", "mine")))
 
 
 @told

@@ -56,7 +56,7 @@ def build(
         bool, typer.Option("--ablate", help="List the observations and wrong answers that nothing needs.")
     ] = False,
     part: Annotated[
-        str, typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0).")
+        str, typer.Option(metavar="K/N", help="Every N-th mutant or, with --check, program, from number K on.")
     ] = "0/1",
 ) -> int:
     """Build the notebooks from their sources, prove the course with --check, or try its graders with --mutate.
@@ -69,6 +69,7 @@ def build(
         from graders.author import prove
         from graders.author.mutate import score
         from graders.author.places import is_meant
+        from graders.author.workers import parse_part
     except ModuleNotFoundError:
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
@@ -86,7 +87,7 @@ def build(
         keys = score.choose_keys(lessons or [])
         found = ablation.ablate_exercises(keys, out.say)
         if mutate:
-            found = score.score_exercises(keys, score.parse_part(part), out.say)
+            found = score.score_exercises(keys, parse_part(part), out.say)
         for problem in found:
             complain(problem)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
@@ -98,7 +99,9 @@ def build(
             f"There is no lesson {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
         )
     if check:
-        for problem in prove.prove_lessons(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):
+        for problem in prove.prove_lessons(
+            chosen, lambda text: out.say(f"proved  {text}"), range(seeds), parse_part(part)
+        ):
             complain(problem)
     else:
         for lesson in chosen:

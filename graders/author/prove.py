@@ -16,7 +16,7 @@ from graders.author.places import exercise_files, find_todos
 from graders.author.predictions import NO_GUESS, questions_without_guess
 from graders.author.prove_programs import unshown_programs
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
-from graders.author.workers import worker_pool
+from graders.author.workers import WHOLE, Part, worker_pool
 from graders.core import course
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
@@ -36,11 +36,12 @@ PARTS = 5
 
 
 def prove_lessons(
-    lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequence[int] = range(20)
+    lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequence[int] = range(20), part: Part = WHOLE
 ) -> Iterator[str]:
     """Yield every problem of these lessons as it is found; `report` gets a line for each finished part.
 
-    Solutions must pass, and wrong answers must fail, on each of `seeds`. A lesson with TODOs left is not proved.
+    Solutions must pass, and wrong answers must fail, on each of `seeds`. A lesson with TODOs left is not proved. Of the
+    programs that show why an answer is refused, this `part` runs.
     """
     yield from unique_names()
     for lesson in lessons:
@@ -54,7 +55,7 @@ def prove_lessons(
         work = {}
         for lesson in lessons:
             keys = course.exercise_keys(lesson)
-            jobs = [pool.submit(prove_exercise, key, part) for key in keys for part in parts]
+            jobs = [pool.submit(prove_exercise, key, some, part) for key in keys for some in parts]
             work[lesson] = [pool.submit(prove_notebooks, lesson), *jobs]
         for lesson, jobs in work.items():
             yield from once_each(problem for job in jobs for problem in job.result())
@@ -88,8 +89,11 @@ def without_guess(lesson: str, source: str) -> list[str]:
     ]
 
 
-def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
-    """What an exercise lacks, and which of its answers are not marked as they should be on each of `seeds`."""
+def prove_exercise(key: str, seeds: Sequence[int], part: Part = WHOLE) -> list[str]:
+    """What an exercise lacks, and which of its answers are not marked as they should be on each of `seeds`.
+
+    Of the programs that show why an answer is refused, this `part` runs, on the first of them.
+    """
     torch.set_num_threads(1)  # so that this process can be forked
     exercise = find_scene_exercise(key)
     try:
@@ -104,7 +108,7 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
         *unrecognised_mistakes(exercise, draws),  # what the mistakes show is kept for the answers
         *wrong_outcomes(exercise, answers.every, draws),
         *seed_independent_cases(exercise, draws),
-        *unshown_programs(exercise, answers.every, next(iter(draws.values()))),
+        *unshown_programs(exercise, answers.every, next(iter(draws.values())), part),
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from graders.author.answers import Answer, run_answer
 from graders.author.in_child import run_in_child
+from graders.author.workers import WHOLE, Part
 from graders.core.exercise import Inputs
 from graders.core.shown import MISSING
 from graders.core.transcript import Outcome
@@ -28,10 +29,13 @@ _LEFT_OUT = (
 )
 
 
-def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: list[Inputs]) -> Iterator[str]:
+def unshown_programs(
+    exercise: SceneExercise, answers: Sequence[Answer], draws: list[Inputs], part: Part = WHOLE
+) -> Iterator[str]:
     """A problem for each program that is missing or does not show what it says, if that is more than a few.
 
-    Every mistake and every wrong answer is marked on these draws, and its program runs after it and after a right one.
+    Every mistake and every wrong answer of this `part` is marked on these draws, and its program runs after it and
+    after a right one.
     """
     comparison = exercise.comparison
     programs = comparison.stage.programs
@@ -50,13 +54,14 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
     for answer in answers:
         if not answer.passes:
             checks[answer.what] = partial(_problem_with, exercise, draws, partial(run_answer, answer.source), right)
-    found = {what: run_in_child(check) for what, check in checks.items()}
+    chosen = list(checks.items())[part[0] :: part[1]]
+    found = {what: run_in_child(check) for what, check in chosen}
     problems = [
         f"{exercise.key}: {what} {'ends its child' if problem is None else problem}"
         for what, problem in found.items()
         if problem != ""
     ]
-    if len(problems) > max(1, (1 - LEAST_SHARE) * len(checks)):
+    if len(problems) > max(1, (1 - LEAST_SHARE) * len(chosen)):
         yield from problems
 
 

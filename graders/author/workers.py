@@ -5,12 +5,26 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 
 from graders.core import course
+from graders.core.errors import HookworkError
 from graders.marking.jobs import default_jobs
 from graders.wire.forking import can_fork
+
+Part = tuple[int, int]
+"""(K, N): every N-th of many, from the K-th, counted from 0."""
+WHOLE = (0, 1)
+
+
+def parse_part(text: str) -> Part:
+    """K/N as two numbers. K is taken modulo N, so it may be the day of the year. Raises `HookworkError`."""
+    match = re.fullmatch(r"(\d+)/([1-9]\d*)", text)
+    if match is None:
+        raise HookworkError(f"--part is K/N, as in 3/10, not {text!r}")
+    return int(match[1]) % int(match[2]), int(match[2])
 
 
 @contextlib.contextmanager

@@ -10,8 +10,9 @@ import pytest
 from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.mutate.operators import OPERATORS
 from graders.author.mutate.prelude import PRELUDE
-from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, choose_keys, mutant_verdict, parse_part
+from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, choose_keys, mutant_verdict
 from graders.author.mutate.wrappers import WRAPPERS
+from graders.author.workers import parse_part
 from graders.core import course
 from graders.core.errors import HookworkError
 from tests.sample import SCALE_SUM

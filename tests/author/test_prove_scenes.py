@@ -8,6 +8,8 @@ import os
 
 import pytest
 
+from graders.author.answers import Answer
+from graders.author.prove_programs import unshown_programs
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
 from graders.scenes.scene import stories
 from graders.verdict.scene_exercise import exercise
@@ -42,6 +44,17 @@ def test_an_exercise_that_is_in_order() -> None:
     assert [problem for problem in contract_problems(right) if "in the box" not in problem] == []
     assert list(unrecognised_mistakes(right, draws_by_seed(right, range(2)))) == []
     assert list(seed_independent_cases(right, draws_by_seed(right, range(3)))) == []
+
+
+@pytest.mark.skipif(not can_fork, reason="each program runs in a child that is forked")
+def test_an_answer_that_gets_no_program_is_a_problem_in_one_of_the_parts() -> None:
+    (draws,) = draws_by_seed(made(), [0]).values()
+    right = [Answer(f"the answer {number}", "def made(x): return x.sum()") for number in range(4)]
+    assert list(unshown_programs(made(), [Answer("twice", "def made(x): return 2 * x.sum()")], draws)) == []
+    parts = [list(unshown_programs(made(), right, draws, (part, 2))) for part in range(2)]
+    assert parts == [
+        [f"99-made: the answer {number} is not told in a program" for number in some] for some in ((0, 2), (1, 3))
+    ]
 
 
 def test_a_contract_that_is_too_long_or_shows_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,17 +12,14 @@ from graders.author.in_child import run_in_child
 from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.places import is_meant
 from graders.author.prove import mark_source
-from graders.author.workers import worker_pool
+from graders.author.workers import WHOLE, Part, worker_pool
 from graders.core import course
-from graders.core.errors import HookworkError
 from graders.core.exercise import Exercise, Inputs
 from graders.marking.in_process import is_right_answer
 from graders.marking.jobs import default_jobs
 
 SEED = 4
 """One seed is enough: every marking covers all that the contract promises."""
-Part = tuple[int, int]
-WHOLE = (0, 1)
 PASSED, IDLE, REFUSED = "passed", "idle", "refused"
 
 
@@ -78,14 +74,6 @@ def choose_keys(names: Sequence[str]) -> list[str]:
     return found
 
 
-def parse_part(text: str) -> Part:
-    """K/N as two numbers. K is taken modulo N, so it may be the day of the year. Raises `HookworkError`."""
-    match = re.fullmatch(r"(\d+)/([1-9]\d*)", text)
-    if match is None:
-        raise HookworkError(f"--part is K/N, as in 3/10, not {text!r}")
-    return int(match[1]) % int(match[2]), int(match[2])
-
-
 def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
     """Yield each survivor, as a headline and a diff; `report` gets the score of each exercise.
 
@@ -94,10 +82,8 @@ def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], Non
     """
     jobs = default_jobs()
     with worker_pool(__name__) as pool:
-        work = {
-            key: [pool.submit(score_exercise, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
-            for key in keys
-        }
+        shares = [(part[0] + part[1] * job, part[1] * jobs) for job in range(jobs)]
+        work = {key: [pool.submit(score_exercise, key, share) for share in shares] for key in keys}
         for key, parts in work.items():
             found = sum((job.result() for job in parts), Score(key))
             report(str(found))

@@ -49,11 +49,12 @@ def unshown_programs(
                 shown = list(takewhile(lambda outcome: outcome.seen is not None, every))
                 make = partial(_namespace, exercise.name, one)
                 checks[f"the mistake {one.function.__name__}"] = partial(
-                    _problem_with, exercise, draws, make, right, shown
+                    _problem_with, exercise, draws, make, right, one.id, shown
                 )
     for answer in answers:
         if not answer.passes:
-            checks[answer.what] = partial(_problem_with, exercise, draws, partial(run_answer, answer.source), right)
+            run = partial(run_answer, answer.source)
+            checks[answer.what] = partial(_problem_with, exercise, draws, run, right, answer.mistake)
     chosen = list(checks.items())[part[0] :: part[1]]
     found = {what: run_in_child(check) for what, check in chosen}
     problems = [
@@ -74,15 +75,17 @@ def _problem_with(
     draws: list[Inputs],
     make: Callable[[], Mapping[str, Any]],
     right: Mapping[str, Any],
+    mistake: str | None,
     shown: Sequence[Outcome] = (),
 ) -> str:
     """What is wrong with the program of an answer, which `make` defines; "" if it shows what it says.
 
-    `shown` is what the answer showed on the first of these draws. Unless that is known of all, it is asked anew.
+    `mistake` is the one as which it is recognised, if that is known. `shown` is what the answer showed on the first of
+    these draws; unless that is known of all, it is asked anew.
     """
     if len(shown) < len(draws):
         shown = probe_outcomes(exercise, make(), 0, draws)
-    refusal = exercise.refusal(draws, shown)
+    refusal = exercise.refusal(draws, shown, [mistake] if mistake else [])
     if refusal is None:
         return "is not told in a program"
     return program_problem(refusal, make(), right)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,8 +120,8 @@ class Exercise:
         """The known mistakes that explain a wrong answer, and what they explain."""
         return Findings()
 
-    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Told:
-        """A program that shows, after a wrong answer, what is wrong with it."""
+    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any], causes: Collection[str] = ()) -> Told:
+        """A program that shows, after a wrong answer, what is wrong with it. `causes` are the ids of its mistakes."""
         return Told()
 
 

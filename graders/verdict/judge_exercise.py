@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from graders.core.difference import Difference
@@ -17,7 +17,7 @@ from graders.verdict.diagnose import diagnose_answer
 from graders.wire.threads import one_thread
 
 # When the cases of an exercise end differently, the exercise gets the status that comes first here.
-Tell = Callable[[Sequence[Inputs], Sequence[Outcome]], Told]
+Tell = Callable[[Sequence[Inputs], Sequence[Outcome], Collection[str]], Told]
 _GRAVEST = (
     Status.SUSPECT,
     Status.NOT_GRADED,
@@ -37,7 +37,7 @@ def judge_exercise(
     Expected values are computed with one thread, as in a box, so that rounding is the same. The program that shows why
     an answer is refused takes as long as the rest, and may be left out.
     """
-    tell = exercise.tell if with_program else lambda draws, outcomes: Told()
+    tell = exercise.tell if with_program else lambda draws, outcomes, causes: Told()
     with one_thread():
         return _judge_checks(exercise, draws, outcomes, tell)
 
@@ -65,7 +65,7 @@ def _judge_checks(
     share = exercise.points / len(exercise.checks)
     by_name = {check.sentence: by_draw for check, by_draw in zip(exercise.checks, failures)}
     found = Findings() if all(held) else diagnose_answer(exercise, draws, outcomes, by_name)
-    told = Told() if all(held) else tell(draws, outcomes)
+    told = Told() if all(held) else tell(draws, outcomes, [cause.id for cause in found.causes])
     checks = tuple(
         replace(
             _check_result(check, share, _first_difference(check, by_draw, told), first_held=held[0]),
@@ -177,7 +177,7 @@ def _without_numbers(
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
-        program="" if untouched else tell(draws, outcomes).program,
+        program="" if untouched else tell(draws, outcomes, ()).program,
     )
 
 

@@ -7,9 +7,11 @@ showed stand for it: a statement goes if they, and the reference, show exactly t
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -25,6 +27,8 @@ from graders.wire.data import decode, encode
 
 Make = Callable[[], Callable[..., Any]]
 """Makes a function anew, so that it keeps nothing from an earlier run."""
+MESSAGE = 60
+"""Of the text of an exception that a program passes over, so many characters count."""
 RUNS = 150
 """After so many runs a program stays as it is by then: clocks would give other programs on other machines."""
 
@@ -37,12 +41,13 @@ def shown_by(program: str, names: Mapping[str, Any]) -> tuple[Any, str]:
 
 def _printed_by(program: str, names: Mapping[str, Any]) -> tuple[tuple[Any, bytes], str]:
     shown: list[Any] = [None]
-    show = lambda *values: shown.append(values if values[1:] else values[0])  # noqa: E731 - as `print` in the program
+    # As `print` in the program; copied at once, since a value may change with the end of what is open there.
+    show = lambda *values: shown.append(copy_value(values if values[1:] else values[0]))  # noqa: E731
     with known_state(0):
         try:
             exec(_compiled(program), {"torch": torch, "nn": nn, "F": nn.functional, **names, "print": show})
             last = shown[-1].item() if isinstance(shown[-1], np.generic) else shown[-1]
-            return encode(copy_value(last)), ""
+            return encode(last), ""
         except BaseException as error:  # a `KeyboardInterrupt` may be one of the program's own
             return encode(None), f"{type(error).__name__}: {error}"
 
@@ -61,21 +66,24 @@ def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
     """The program without the statements that make no difference to any of these functions, called `name` in it.
 
     Its last statement stays, and those that use the function, return something, or define what others use: a program
-    that passes over exceptions would hide that it is missing. What raises on purpose stays: it is the point.
+    that passes over exceptions would hide that it is missing. What raises on purpose stays: it is the point. A pass
+    stays, be it a call of what the function was given or a backward pass: another answer may act there.
     What is left of the garbage of others differs from run to run, so that its collector stays.
     """
     tree, left = ast.parse(program), itertools.count(RUNS, -1)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
+    given = {part.id for call in calls for part in ast.walk(call) if isinstance(part, ast.Name)}
     raising = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _raises(node)}
 
     def shows_the_same() -> bool:
-        text = ast.unparse(tree)
-        return all(next(left) > 0 and _printed_by(text, {name: make()}) == was for make, was in wanted)
+        text = _noting(tree)
+        return all(next(left) > 0 and run(text, make) == was for make, was in wanted)
 
     def reduce(body: list[Any]) -> None:
         for node in body[::-1]:
             names, at = _names(node, ast.Store), body.index(node)
             stays = node is tree.body[-1] or len(body) == 1 or {name, "gc", *raising} & _names(node, ast.Load)
-            if not (stays or _raises(node) or isinstance(node, ast.Return)):
+            if not (stays or _raises(node) or isinstance(node, ast.Return) or _runs(node, given)):
                 del body[at]
                 if not names & _names(tree, ast.Load) and shows_the_same():
                     continue
@@ -83,13 +91,34 @@ def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
             for inner in (getattr(node, "body", []), *(part.body for part in getattr(node, "handlers", []))):
                 reduce(inner if isinstance(inner, list) else [])
 
-    wanted = [(make, _printed_by(program, {name: make()})) for make in functions]
+    def run(text: str, make: Make) -> Any:
+        passed_over: list[str] = []
+        note = lambda: passed_over.append(repr(sys.exc_info()[1])[:MESSAGE])  # noqa: E731 - called in the program
+        return _printed_by(text, {name: make(), "_note": note}), passed_over
+
+    text = _noting(tree)
+    wanted = [(make, run(text, make)) for make in functions]
     reduce(tree.body)
     return "\n".join(line for line in ast.unparse(tree).splitlines() if line)
 
 
+def _noting(tree: ast.Module) -> str:
+    """The text of a program that notes which exceptions it passes over: without a line they may be other ones."""
+    tree = copy.deepcopy(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            node.body.insert(0, ast.parse("_note()").body[0])
+    return ast.unparse(tree)
+
+
 def _raises(node: ast.AST) -> bool:
     return any(isinstance(part, ast.Raise) for part in ast.walk(node))
+
+
+def _runs(node: ast.AST, given: Collection[str]) -> bool:
+    """Whether one of these is called in it, or a backward pass begins."""
+    called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+    return any(getattr(one, "id", "") in given or getattr(one, "attr", "") in ("backward", "grad") for one in called)
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:

@@ -1,7 +1,9 @@
 """Finds the program that shows why an answer was refused.
 
 It is about the first promise that does not hold, in the plainest cases in which it fails, and of these programs the
-shortest. What the answer showed comes out of the box; nothing that a learner wrote runs here.
+shortest. If the answer makes a known mistake, it is about the first promise whose program shows something wrong after
+that mistake: what an earlier call has left in the box is not there in a new interpreter. What the answer showed comes
+out of the box; nothing that a learner wrote runs here.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import ast
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +29,7 @@ from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
 from graders.verdict.printed import NUMBERS, are_long_timelines, printed, short_texts, where_they_part
 from graders.verdict.telling import Until, observations_of
-from graders.verdict.telling_in_child import Wanted, tell_shortest
+from graders.verdict.telling_in_child import ToldProgram, Wanted, tell_shortest
 from graders.wire.data import Array, Changes
 
 CASES = 3
@@ -54,25 +56,38 @@ class Refusal:
 
 
 def find_refusal(
-    comparison: Comparison, example: Sequence[Step], draws: Sequence[Inputs], outcomes: Sequence[Outcome]
+    comparison: Comparison,
+    example: Sequence[Step],
+    draws: Sequence[Inputs],
+    outcomes: Sequence[Outcome],
+    causes: Collection[str] = (),
 ) -> Refusal | None:
-    """The program that shows what is wrong with an answer; None if there is none, or if the answer is right."""
+    """The program that shows what is wrong with an answer; None if there is none, or if the answer is right.
+
+    `causes` are the ids of the mistakes that it makes, if they are known.
+    """
     scene = comparison.stage.scene
     ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
     if ended is not None:
-        return _shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])))
+        found = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
+        return _refusal(found) if found else None
+    first: Refusal | None = None
     for promise in comparison.sections:
         pairs = enumerate(zip(draws, outcomes))
         failing = [case for case, pair in pairs if _differences(comparison, *pair, promise)]
         if failing and promise == EXAMPLE:
-            return _of_example(comparison, example, draws[failing[0]], outcomes[failing[0]])
+            return first or _of_example(comparison, example, draws[failing[0]], outcomes[failing[0]])
         if failing:
             plainest = sorted(failing, key=lambda case: _oddity(scene, draws[case]))[:CASES]
-            found = [
+            wanted = [
                 (case, _of_difference(comparison, scene, draws[case], outcomes[case], promise)) for case in plainest
             ]
-            return _shortest(comparison, [dataclasses.replace(one, case=case) for case, one in found if one])
-    return None
+            told = [dataclasses.replace(one, case=case) for case, one in wanted if one]
+            if found := tell_shortest(comparison, told, causes):
+                if found.shows_cause:
+                    return _refusal(found)
+                first = first or _refusal(found)
+    return first
 
 
 def _differences(comparison: Comparison, draw: Inputs, outcome: Outcome, promise: str) -> Differences:
@@ -155,7 +170,12 @@ def _are_tensors_printed_alike(wanted: Any, seen: Any) -> bool:
     are_tensors = (
         isinstance(wanted, Array) and isinstance(seen, Array) and (wanted.kind, seen.kind) == ("tensor", "tensor")
     )
-    return are_tensors and printed(wanted) == printed(seen) and wanted.tensor.tolist() != seen.tensor.tolist()
+    return (
+        are_tensors
+        and wanted.requires_grad == seen.requires_grad
+        and printed(wanted) == printed(seen)
+        and wanted.tensor.tolist() != seen.tensor.tolist()
+    )
 
 
 def _keys(path: str) -> list[Any]:
@@ -191,12 +211,9 @@ def _without_comment(code: str) -> str:
     return ast.get_source_segment(code, ast.parse(code).body[0]) or code
 
 
-def _shortest(comparison: Comparison, wanted: Sequence[Wanted]) -> Refusal | None:
-    """The shortest of the programs that can be told."""
-    found = tell_shortest(comparison, wanted)
-    if found is None:
-        return None
-    one, program = found
+def _refusal(found: ToldProgram) -> Refusal:
+    """A program with its comment."""
+    one, program = found.wanted, found.program
     if one.error:
         said = f"expected no exception; yours: {shorten_text(one.error, 160)}"
     elif one.until.change or not re.match("expected|from entry", one.note):

@@ -31,7 +31,7 @@ import copy
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
@@ -117,19 +117,22 @@ class SceneExercise(Exercise):
         """The mistakes whose programs show what the learner's function showed."""
         return explain_outcomes(self.comparison, draws, outcomes)
 
-    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Told:
+    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome], causes: Collection[str] = ()) -> Told:
         """The program that shows why an answer was refused, if there is one."""
+        again = outlives_a_call(outcomes)
         try:
-            found = self.refusal(draws, outcomes)
+            found = self.refusal(draws, outcomes, () if again else causes)
         except Exception:  # the verdict stands without it; `build --check` lists what is not told
             return Told()
         if not found:
             return Told()
-        return Told(found.program + outlives_a_call(outcomes) * RUN_TWICE, found.promise, found.case)
+        return Told(found.program + again * RUN_TWICE, found.promise, found.case)
 
-    def refusal(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Refusal | None:
+    def refusal(
+        self, draws: Sequence[Inputs], outcomes: Sequence[Outcome], causes: Collection[str] = ()
+    ) -> Refusal | None:
         """The same with what it shows; None if there is none."""
-        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes)
+        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes, causes)
 
 
 class NotInTheBox(ExerciseDefect):

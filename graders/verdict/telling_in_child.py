@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,18 +40,29 @@ class Wanted:
     case: int = 0
 
 
-def tell_shortest(comparison: Comparison, wanted: Sequence[Wanted]) -> tuple[Wanted, Program] | None:
-    """The one whose program is the shortest, and its program, without the lines that make no difference.
+@dataclass(frozen=True)
+class ToldProgram:
+    """What was told, and its program. `shows_cause` says whether it shows something wrong after a mistake that the
+    answer makes, if one is known.
+    """
+
+    wanted: Wanted
+    program: Program
+    shows_cause: bool
+
+
+def tell_shortest(comparison: Comparison, wanted: Sequence[Wanted], causes: Collection[str]) -> ToldProgram | None:
+    """The shortest of these programs, without the lines that make no difference. `causes` are the ids of mistakes.
 
     It is told with the reference, in a child of this process where one can be forked. None if nothing can be told.
     """
     if not wanted:
         return None
     if not forking.can_fork:
-        return _decoded(wanted, _tell(comparison, wanted, shorter=True))
+        return _decoded(wanted, _tell(comparison, wanted, causes, shorter=True))
     from graders.probing.forked import ForkedProbes  # it needs os.fork
 
-    children = ForkedProbes(lambda request: _tell(comparison, wanted, shorter=request.type == "tell shorter"))
+    children = ForkedProbes(lambda request: _tell(comparison, wanted, causes, shorter=request.type == "tell shorter"))
     try:
         # Wrong programs may end their process, or come to no end: then it is told without them.
         asked = (Frame({"type": how}, b"") for how in ("tell shorter", "tell"))
@@ -61,8 +72,10 @@ def tell_shortest(comparison: Comparison, wanted: Sequence[Wanted]) -> tuple[Wan
         children.end()
 
 
-def _tell(comparison: Comparison, wanted: Sequence[Wanted], *, shorter: bool) -> Answer:
-    """The number of the one with the shortest program, its lines, and what it prints with the reference."""
+def _tell(comparison: Comparison, wanted: Sequence[Wanted], causes: Collection[str], *, shorter: bool) -> Answer:
+    """The number of the one with the shortest program, its lines, what else a `ToldProgram` has, and what it prints
+    with the reference.
+    """
     scene: Any = comparison.stage.scene
     told: list[tuple[int, int, Program]] = []
     for at, one in enumerate(wanted):
@@ -78,31 +91,35 @@ def _tell(comparison: Comparison, wanted: Sequence[Wanted], *, shorter: bool) ->
         _, at, program = min(told)
         expected = program.expected
         expected = expected.item() if isinstance(expected, np.generic) else expected  # an entry of a numpy array
-        lines = _lines_that_matter(comparison, wanted[at], program) if shorter else list(program.lines)
-        found = [at, lines, *([] if expected is MISSING else [expected])]
+        said = _lines_that_matter(comparison, wanted[at], program, causes) if shorter else [[*program.lines], True]
+        found = [at, *said, *([] if expected is MISSING else [expected])]
     tree, body = encode(found)
     return Answer({"type": "seen", "tree": tree}, body)
 
 
-def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program) -> list[str]:
-    """The lines of a program; if wrong programs show in it what the answer showed, without what makes no difference."""
+def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program, causes: Collection[str]) -> list[Any]:
+    """The lines of a program; if wrong programs show in it what the answer showed, without what makes no difference.
+    And whether it shows something wrong after one of the causes.
+    """
     name, text = comparison.stage.name, "\n".join(program.lines)
     makes: list[Make] = [lambda one=one: one.fresh_copy().function for one in comparison.stage.programs]  # type: ignore[misc]
     expected, _ = shown_by(text, {name: makes[0]()})
 
-    def stands_in(make: Make) -> bool:
-        shown, error = shown_by(text, {name: make()})
+    def stands_in(shown: Any, error: str) -> bool:
         if wanted.error or error:
             return error[:SAME_WORDS] == wanted.error[:SAME_WORDS]
         return not alike(shown, expected) if wanted.seen is MISSING else alike(shown, wanted.seen)
 
-    mistakes = (makes[index] for index in comparison.mistakes)
-    stand_ins = [*filter(stands_in, mistakes)]
-    return reduced(text, name, [makes[0], *stand_ins]).splitlines() if stand_ins else list(program.lines)
+    shown = {index: shown_by(text, {name: makes[index]()}) for index in comparison.mistakes}
+    stand_ins = {index: makes[index] for index in shown if stands_in(*shown[index])}
+    known = [index for index in shown if comparison.stage.programs[index].id in causes]
+    shows_cause = any(shown[index][1] or not alike(shown[index][0], expected) for index in known)
+    lines = reduced(text, name, [makes[0], *stand_ins.values()]).splitlines() if stand_ins else [*program.lines]
+    return [lines, shows_cause or not known]
 
 
-def _decoded(wanted: Sequence[Wanted], answer: Answer) -> tuple[Wanted, Program] | None:
+def _decoded(wanted: Sequence[Wanted], answer: Answer) -> ToldProgram | None:
     if not (found := decode(answer.head["tree"], answer.body)):
         return None
-    at, lines, *expected = found
-    return wanted[at], Program(tuple(lines), *expected)
+    at, lines, shows_cause, *expected = found
+    return ToldProgram(wanted[at], Program(tuple(lines), *expected), shows_cause)

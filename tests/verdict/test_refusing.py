@@ -16,6 +16,7 @@ from graders.core.transcript import Outcome, raised_outcome
 from graders.marking.in_process import check_namespace, probe_outcomes
 from graders.scenes.scene import STOPPED
 from graders.verdict import refusing
+from graders.verdict.judge_exercise import judge_exercise
 from graders.verdict.looks import look_at
 from graders.verdict.scene_exercise import RUN_TWICE, find_scene_exercise
 from graders.verdict.telling import Until
@@ -71,6 +72,45 @@ def test_what_outlives_a_call_is_said_and_the_program_asks_to_be_run_twice(capsy
     first = capsys.readouterr().out
     exec(result.program, space)
     assert capsys.readouterr().out != first
+
+
+LEFT_HOOKS = """
+def count_hook_calls(model, x, n, ckpt):
+    counts = {"fwd": 0, "bwd": 0}
+    model[0].register_forward_hook(lambda *args: counts.update(fwd=counts["fwd"] + 1))
+    model[0].register_full_backward_hook(lambda *args: counts.update(bwd=counts["bwd"] + 1))
+    for _ in range(n):
+        run = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
+        run.sum().backward()
+    return counts
+"""
+KEPT = """
+def layer_output(model, layer, x, kept=[]):
+    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
+        model(x)
+    return kept[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "mistake"),
+    [("08-count-hook-calls", LEFT_HOOKS, "hook-left-behind"), ("00-layer-output", KEPT, "left-over")],
+)
+def test_what_calls_in_the_box_have_left_is_not_taken_for_what_shows_elsewhere(
+    key: str, source: str, mistake: str
+) -> None:
+    exercise = find_scene_exercise(key)
+    draws = exercise.draws(SEED)
+    wrong = names(f"import torch.utils.checkpoint\n{source}")
+    outcomes = probe_outcomes(exercise, wrong, SEED, draws)
+    result = judge_exercise(exercise, draws, outcomes)
+    assert result.mistake == mistake
+    refusal = exercise.refusal(draws, outcomes, [mistake])
+    assert refusal is not None
+    assert refusal.program == result.program
+    reference = {exercise.name: exercise.comparison.stage.programs[0].function}
+    wrong = names(f"import torch.utils.checkpoint\n{source}")  # in a new interpreter it has kept nothing
+    assert program_problem(refusal, wrong, reference) == ""
 
 
 def test_the_row_of_its_check_has_the_same_numbers() -> None:

@@ -51,11 +51,11 @@ def prove_lessons(
         return
     with worker_pool(__name__) as pool:
         # A slow exercise is shared among the cores. Each part reads the answers, so parts without seeds would be waste.
-        parts = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
+        seeds_of_jobs = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
         work = {}
         for lesson in lessons:
             keys = course.exercise_keys(lesson)
-            jobs = [pool.submit(prove_exercise, key, some, part) for key in keys for some in parts]
+            jobs = [pool.submit(prove_exercise, key, some, part) for key in keys for some in seeds_of_jobs]
             work[lesson] = [pool.submit(prove_notebooks, lesson), *jobs]
         for lesson, jobs in work.items():
             yield from once_each(problem for job in jobs for problem in job.result())

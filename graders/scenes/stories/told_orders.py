@@ -31,7 +31,7 @@ AUTOGRAD = {"kind": ("non-leaf", "leaf"), "word": WORDS}
 
 
 def a_label(draw: Draw) -> str:
-    """A drawn word that is no kind of tensor."""
+    """A drawn word that is neither kind of tensor."""
     return str(draw.choice(("branch", "middle", "root", "scalar", "mine")))
 
 

@@ -10,7 +10,7 @@ import inspect
 import linecache
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace, TracebackType
 from typing import Any
@@ -74,12 +74,13 @@ class Scene:
         case: Mapping[str, Any],
         example: Sequence[Sequence[Any]] = (),
         to: Change | None = None,
+        only: Collection[str] = (),
     ) -> Sections:
         """What shows, by promise, when the function `call`, which learners know as `name`, is used in a case.
 
         `seed` determines all inputs. `example` holds pairs of a line of code and whether its value shows. `to` is
-        applied to each float32 tensor that is drawn. An exception of `call` passes. It knows the line of the story, and
-        which circumstances it does without.
+        applied to each float32 tensor that is drawn. If there are promises in `only`, the stories of others are left
+        out. An exception of `call` passes. It knows the line of the story, and which circumstances it does without.
         """
         parts: dict[int, dict[str, Any]] = {}
         raised: dict[int, Exception] = {}
@@ -87,8 +88,8 @@ class Scene:
         def run(number: int, case: Mapping[str, Any] = case) -> Ran:
             return self._run_story(number, call, seed, case, to)
 
-        count = len(self.stories)
-        for number in (count - 1, *range(count - 1)):
+        numbers = [number for number, (promise, _) in enumerate(self.stories) if promise in only or not only]
+        for number in (*numbers[-1:], *numbers[:-1]):
             # The last one is first: it asks the most of what an answer leaves, and what goes wrong in the first call
             # of all must not stay without consequences.
             parts[number], error = run(number)
@@ -97,15 +98,16 @@ class Scene:
         first = min((number for number in parts if STOPPED in parts[number]), default=-1)
         if first in raised:  # otherwise a line of a story failed before: that is what is shown
             raise self._in_plainest_case(first, raised[first], parts[first][STOPPED]["line"], case, run)
-        seen: Sections = {promise: {} for promise in self.promises}
-        for number, (promise, _) in enumerate(self.stories):
+        seen: Sections = {promise: {} for promise in self.promises if promise in only or not only}
+        for number in numbers:
+            promise = self.stories[number][0]
             # What shows first is told, so they keep the order of the stories; of lines that failed, the first counts.
             seen[promise] |= {what: shown for what, shown in parts[number].items() if what not in seen[promise]}
         if example:
             seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)
             # At the end, when what an answer keeps has piled up: a list that was still empty at first shows, too.
-            if encode(run(0)[0]) != encode(parts[0]):
+            if 0 in parts and encode(run(0)[0]) != encode(parts[0]):
                 seen[NOT_THE_SAME_AGAIN] = {}
         return seen
 
@@ -140,7 +142,7 @@ class Scene:
                 if type(again) is type(error) and part[STOPPED]["line"] == line:
                     plainest[axis] = values[0]
         # Once more, so that the call in its message is the last one that was made.
-        if plainest and (again := run(number, {**case, **plainest})[1]):
+        if again := run(number, {**case, **plainest})[1]:
             note_place(again, number, line, list(plainest))
             return again
         note_place(error, number, line, [])

@@ -56,17 +56,21 @@ class Comparison:
         self.references, self.mistakes = range(len(references)), range(len(references), len(references) + len(mistakes))
         self.stage = Stage(key, name, scene, (*references, *mistakes))
         self._allowed, self._example = may_differ, dict(example)
-        self._kept: OrderedDict[tuple[int, Any], Outcome] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, Any, tuple[str, ...]], Outcome] = OrderedDict()
         self._compared: WeakKeyDictionary[Seen, dict[Any, Differences]] = WeakKeyDictionary()
 
-    def outcome(self, play: Play | None, program_index: int, draw: Inputs) -> Outcome:
-        """What shows with one of our own programs. When `play` is None, a stage is opened just for it."""
-        which = program_index, draw_key(draw)
+    def outcome(self, play: Play | None, program_index: int, draw: Inputs, only: Sequence[str] = ()) -> Outcome:
+        """What shows with one of our own programs, perhaps in a few sections `only`.
+
+        When `play` is None, a stage is opened just for it.
+        """
+        whole = program_index, draw_key(draw), ()
+        which = whole if whole in self._kept else (*whole[:2], tuple(only))
         if which not in self._kept:
             if play is None:
                 with self.stage.open() as opened:
-                    return self.outcome(opened, program_index, draw)
-            self._kept[which] = play(program_index, draw)
+                    return self.outcome(opened, program_index, draw, only)
+            self._kept[which] = play(program_index, draw, only=only)
             while len(self._kept) > MAX_KEPT_OUTCOMES:
                 self._kept.popitem(last=False)
         return self._kept[which]
@@ -128,7 +132,7 @@ class Comparison:
         if is_exact(draw) or not rough:
             return not any(looks_like_rounding(shown) for shown in rough)
         exact, disturbed = (
-            list(tensors_and_floats(reference_sections(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED)
+            list(tensors_and_floats(reference_sections(play(0, draw, way=way), self.key))) for way in (EXACT, DISTURBED)
         )
         if not len(rough) == len(exact) == len(disturbed):
             return False

@@ -227,23 +227,39 @@ def _suspects(
     those that may be one of two.
     """
 
+    def add(suspect: _Suspect, case: int, shown: Outcome, sections: Sequence[str]) -> bool:
+        """Add what a mistake shows in these sections of a case; False if it raised an exception."""
+        draw, outcome = draws[case], outcomes[case]
+        if shown.seen is None or outcome.seen is None:
+            return False
+        for section in sections:
+            mine, its = inquiry.answer[case, section], comparison.differences(shown.seen, draw, section, play)
+            suspect.at[case, section] = _beside(mine, its, outcome.seen, shown.seen, float_tolerance(draw))
+        return True
+
     def played(suspect: _Suspect, mistake: int) -> Iterator[None]:
-        order = range(len(draws)) if keeps_something(suspect.program) else inquiry.wrong_first
+        """Play a mistake in more and more sections and cases, and add what it shows, up to an exception."""
+        keeps = keeps_something(suspect.program)
+        order = range(len(draws)) if keeps else inquiry.wrong_first
+        failing = [section for section in comparison.sections if inquiry.answer[order[0], section]]
+        # Most are unlike the answer where it fails first. That tells them apart without the other stories.
+        for only in (failing[:1], failing):
+            if keeps or len(only) == len(comparison.sections):
+                break
+            if not add(suspect, order[0], comparison.outcome(play, mistake, draws[order[0]], only), only):
+                return
+            yield
         shown_by_draw = mistake_outcomes(comparison, play, mistake, [draws[case] for case in order])
         for case, shown in zip(order, shown_by_draw):
-            draw, outcome = draws[case], outcomes[case]
-            if shown.seen is None or outcome.seen is None:
+            if not add(suspect, case, shown, comparison.sections):
                 return
-            for section in comparison.sections:
-                mine, its = inquiry.answer[case, section], comparison.differences(shown.seen, draw, section, play)
-                suspect.at[case, section] = _beside(mine, its, outcome.seen, shown.seen, float_tolerance(draw))
             yield
 
     every = [(_Suspect(comparison.stage.programs[mistake], {}), mistake) for mistake in comparison.mistakes]
     going_on = [(suspect, played(suspect, mistake)) for suspect, mistake in every]
     for stays in (inquiry.is_the_only, inquiry.may_be_a_cause):
         for suspect, cases in going_on:
-            while stays(suspect) and next(cases, cases) is None:  # what it shows next is added to it
+            while next(cases, cases) is None and stays(suspect):  # what it shows next is added to it
                 pass
         found = [one for one, _ in going_on if len(one.at) == len(inquiry.answer) and stays(one)]
         if found:
@@ -286,15 +302,20 @@ def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bo
 
 def _mistakes_ending_alike(comparison: Comparison, play: Play, draws: Sequence[Inputs], ended: Outcome) -> list[int]:
     """The mistakes that run through all draws but the last, and end there with the same exception as the answer."""
+    stories, stopped_at = comparison.stage.scene.stories, ended.stopped_at
+    only = [stories[stopped_at[0]][0]] if stopped_at and stopped_at[0] < len(stories) else []
+
+    def is_alike(last: Outcome) -> bool:
+        return last.seen is None and _exception_signature(last) == _exception_signature(ended)
+
     found = []
     for mistake in comparison.mistakes:
-        *earlier, last = mistake_outcomes(comparison, play, mistake, draws)
-        if (
-            all(one.seen is not None for one in earlier)
-            and last.seen is None
-            and _exception_signature(last) == _exception_signature(ended)
-        ):
-            found.append(mistake)
+        # Most do not end there: the stories of that promise tell it without the earlier cases.
+        keeps = keeps_something(comparison.stage.programs[mistake])
+        if keeps or is_alike(comparison.outcome(play, mistake, draws[-1], only)):
+            *earlier, last = mistake_outcomes(comparison, play, mistake, draws)
+            if all(one.seen is not None for one in earlier) and is_alike(last):
+                found.append(mistake)
     return found
 
 

@@ -21,7 +21,7 @@ from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.transcript import Outcome, raised_outcome
 from graders.probing.asking import Answer, answer_probe
-from graders.scenes.scene import STOPPED, Scene
+from graders.scenes.scene import EXAMPLE, STOPPED, Scene
 from graders.verdict.conditioning import disturb_last_digits
 from graders.wire import forking
 from graders.wire.data import Array, arrays_to_tensors, decode, encode
@@ -64,19 +64,19 @@ class Stage:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Play]:
-        """Yields a function `play(program_index, draw, way="")`, which is valid in the block and returns an outcome."""
+        """Yields a `Play`, which is valid in the block."""
         stage = replace(self, programs=[program.fresh_copy() for program in self.programs])
         if not forking.can_fork:
-            yield lambda program_index, draw, way="": _outcome_from(
-                stage._run_request(_play_request(program_index, draw, way))
+            yield lambda program_index, draw, **options: _outcome_from(
+                stage._run_request(_play_request(program_index, draw, **options))
             )
             return
         from graders.probing.forked import ForkedProbes  # it needs os.fork
 
         children = ForkedProbes(stage._run_request)
         try:
-            yield lambda program_index, draw, way="": _outcome_from(
-                children.answer(self.key, _play_request(program_index, draw, way), SECONDS)
+            yield lambda program_index, draw, **options: _outcome_from(
+                children.answer(self.key, _play_request(program_index, draw, **options), SECONDS)
             )
         finally:
             children.end()
@@ -84,7 +84,8 @@ class Stage:
     def _run_request(self, request: Frame) -> Answer:
         """Run the scene as a request of `_play_request` asks, in the child if there is one."""
         draw = arrays_to_tensors(decode(request.head["draw"], request.body))
-        program, way = self.programs[request.head["program"]], request.head["way"]
+        program, way, only = self.programs[request.head["program"]], request.head["way"], draw["only"]
+        example = draw["example"] if EXAMPLE in only or not only else []
         case, to = draw["case"], None
         if way:
             case = {axis: "float64" if value == "float32" else value for axis, value in case.items()}
@@ -94,17 +95,19 @@ class Stage:
             if way:
                 torch.set_default_dtype(torch.float64)  # known_state restores it
             call = getattr(student, self.name)
-            return self.scene.shown(call, self.name, draw["seed"], case, draw["example"], to)
+            return self.scene.shown(call, self.name, draw["seed"], case, example, to, only)
 
         return answer_probe(probe, {self.name: program.function}, {}, 0)
 
 
 Play = Callable[..., Outcome]
-"""`play(program_index, draw, way="")`: the outcome of a draw with that program, an index into `Stage.programs`."""
+"""`play(program_index, draw, way="", only=())`: the outcome of a draw with that program, an index into
+`Stage.programs`. If there are sections in `only`, the others are left out.
+"""
 
 
-def _play_request(program_index: int, draw: Inputs, way: str) -> Frame:
-    tree, body = encode(dict(draw))
+def _play_request(program_index: int, draw: Inputs, way: str = "", only: Sequence[str] = ()) -> Frame:
+    tree, body = encode({**draw, "only": list(only)})
     return Frame({"type": "play", "program": program_index, "draw": tree, "way": way}, body)
 
 

@@ -43,7 +43,8 @@ class Refusal:
     """A program for the learner, the promise and the case that it is about, and what its last line shows.
 
     `expected` is what it prints with the reference, and `seen` what the answer showed. Either is `MISSING` where there
-    is nothing to print. `error` is how it ends with the answer instead.
+    is nothing to print. `error` is how it ends with the answer instead. `shows_cause` says whether it is known to show
+    something wrong even where no other call came before.
     """
 
     promise: str
@@ -53,6 +54,7 @@ class Refusal:
     seen: Any = MISSING
     error: str = ""
     case: int = 0
+    shows_cause: bool = False
 
 
 def find_refusal(
@@ -67,6 +69,7 @@ def find_refusal(
     `causes` are the ids of the mistakes that it makes, if they are known.
     """
     scene = comparison.stage.scene
+    causes = {program.id for program in comparison.stage.programs}.intersection(causes)
     ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
     if ended is not None:
         found = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
@@ -84,7 +87,7 @@ def find_refusal(
             ]
             told = [dataclasses.replace(one, case=case) for case, one in wanted if one]
             if found := tell_shortest(comparison, told, causes):
-                if found.shows_cause:
+                if found.shows_cause or not causes:
                     return _refusal(found)
                 first = first or _refusal(found)
     return first
@@ -221,7 +224,9 @@ def _refusal(found: ToldProgram) -> Refusal:
     else:
         said = one.note
     text = "\n".join(_with_comment(list(program.lines), said)) + "\n"
-    return Refusal(one.promise, one.until.name, text, program.expected, one.seen, one.error, one.case)
+    return Refusal(
+        one.promise, one.until.name, text, program.expected, one.seen, one.error, one.case, found.shows_cause
+    )
 
 
 def _expected_and_note(expected: Any, note: str) -> str:

@@ -63,7 +63,7 @@ from graders.wire.threads import one_thread
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
 RUN_TWICE = "# Other calls came before this one: run these lines twice to see what a call leaves.\n"
-"""Ends the program of an answer that keeps something: in a new interpreter the first call may well be right."""
+"""Ends the program of an answer that keeps something, unless it is known to show something wrong at once."""
 HANDLE = re.compile(r"\b[Rr]eturn\b[^.]*\bhandles?\b")
 """Found in a task that asks for a handle, or for several."""
 
@@ -119,13 +119,13 @@ class SceneExercise(Exercise):
 
     def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome], causes: Collection[str] = ()) -> Told:
         """The program that shows why an answer was refused, if there is one."""
-        again = outlives_a_call(outcomes)
         try:
-            found = self.refusal(draws, outcomes, () if again else causes)
+            found = self.refusal(draws, outcomes, causes)
         except Exception:  # the verdict stands without it; `build --check` lists what is not told
             return Told()
         if not found:
             return Told()
+        again = outlives_a_call(outcomes) and not found.shows_cause
         return Told(found.program + again * RUN_TWICE, found.promise, found.case)
 
     def refusal(

@@ -42,8 +42,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class ToldProgram:
-    """What was told, and its program. `shows_cause` says whether it shows something wrong after a mistake that the
-    answer makes, if one is known.
+    """What was told, and its program. `shows_cause` says whether it shows something wrong in a new interpreter, after a
+    mistake that the answer is known to make.
     """
 
     wanted: Wanted
@@ -115,7 +115,7 @@ def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program,
     known = [index for index in shown if comparison.stage.programs[index].id in causes]
     shows_cause = any(shown[index][1] or not alike(shown[index][0], expected) for index in known)
     lines = reduced(text, name, [makes[0], *stand_ins.values()]).splitlines() if stand_ins else [*program.lines]
-    return [lines, shows_cause or not known]
+    return [lines, shows_cause]
 
 
 def _decoded(wanted: Sequence[Wanted], answer: Answer) -> ToldProgram | None:

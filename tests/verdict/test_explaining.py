@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
 from graders.core import course
+from graders.core.exercise import Inputs
 from graders.core.results import ExerciseResult, Status
+from graders.core.transcript import Outcome
 from graders.marking.in_process import check_namespace
+from graders.verdict.comparison import Comparison
+from graders.verdict.implementations import Play
+from graders.verdict.scene_exercise import find_scene_exercise
 
 SEED = 5
 
@@ -77,19 +85,20 @@ def normalize_maps(fm):
 """Every mistake that is wrong in the contract's example, whose line holds brackets, once seemed to show the same."""
 
 
-@pytest.mark.parametrize(
-    ("key", "source", "ids"),
-    [
-        ("07-gradient-flow", LATE_AND_LEFT, ("late-binding", "hook-left")),
-        ("02-record-grad", ALIAS_AND_RETURNED, ("stored-alias", "returned-the-copy")),
-        ("05-capture-many", EVAL_AND_LEFT, ("another-mode", "hook-left-behind")),
-        ("03-scale-grad", IN_PLACE_AND_NO_HANDLE, ("in-place-leak", "no-handle")),
-        ("03-scale-grad", NO_EFFECT, ("nothing-done",)),
-        ("06-scale-output", NO_EFFECT_EITHER, ("nothing-done",)),
-        ("03-scale-grad", OWN_WAY, ()),
-        ("09-normalize-maps", SQUASHED, ()),
-    ],
-)
+ANSWERS = [
+    ("07-gradient-flow", LATE_AND_LEFT, ("late-binding", "hook-left")),
+    ("02-record-grad", ALIAS_AND_RETURNED, ("stored-alias", "returned-the-copy")),
+    ("05-capture-many", EVAL_AND_LEFT, ("another-mode", "hook-left-behind")),
+    ("03-scale-grad", IN_PLACE_AND_NO_HANDLE, ("in-place-leak", "no-handle")),
+    ("03-scale-grad", NO_EFFECT, ("nothing-done",)),
+    ("06-scale-output", NO_EFFECT_EITHER, ("nothing-done",)),
+    ("03-scale-grad", OWN_WAY, ()),
+    ("09-normalize-maps", SQUASHED, ()),
+]
+"""Keys, answers, and the ids of the slips that are named."""
+
+
+@pytest.mark.parametrize(("key", "source", "ids"), ANSWERS)
 def test_each_slip_is_named_and_what_has_no_name_hides_none(key: str, source: str, ids: tuple[str, ...]) -> None:
     result = marked(key, source)
     assert result.status is Status.WRONG
@@ -125,3 +134,36 @@ def linear_grads(lin, x, loss_fn):
 
 def test_what_nobody_recognises_is_not_hidden() -> None:
     assert all(row.startswith("not yet: ") for row in rows(marked("03-scale-grad", OWN_WAY)))
+
+
+@pytest.mark.parametrize(("key", "source", "ids"), ANSWERS)
+def test_most_mistakes_play_only_the_stories_of_what_fails_and_the_same_are_found(
+    key: str, source: str, ids: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparison = find_scene_exercise(key).comparison
+    outcome, in_whole = Comparison.outcome, set[int]()
+
+    def noted(self: Comparison, play: Play | None, index: int, draw: Inputs, only: Sequence[str] = ()) -> Outcome:
+        if index in self.mistakes and not only:
+            in_whole.add(index)
+        return outcome(self, play, index, draw, only)
+
+    def whole(self: Comparison, play: Play | None, index: int, draw: Inputs, only: Sequence[str] = ()) -> Outcome:
+        return outcome(self, play, index, draw)
+
+    comparison._kept.clear()
+    monkeypatch.setattr(Comparison, "outcome", noted)
+    found = marked(key, source)
+    if len(ids) == 1:
+        assert len(in_whole) <= len(comparison.mistakes) / 3
+    comparison._kept.clear()
+    monkeypatch.setattr(Comparison, "outcome", whole)
+    assert marked(key, source) == found
+
+
+def test_the_message_of_an_exception_names_the_call_that_raised_it() -> None:
+    raises = "def scale_output(module, s): raise ValueError(type(module).__name__)"
+    message = marked("06-scale-output", raises).message
+    raised = re.search(r"raised ValueError: (\w+) at", message)
+    assert raised
+    assert f"The call was scale_output(a {raised[1]}, " in message

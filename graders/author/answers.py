@@ -9,6 +9,7 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
             violates="nothing that happens later changes them",     # a quote from the contract or the rules
             check="test_the_entries_are_copies",                    # the check that refuses it, or "raised"
             mistake="stored-alias",                                 # the mistake it is recognised as; optional
+            unshown="only the second of two calls is wrong",        # why no program can show it; optional
             source="...",                               # or `changed(RIGHT[0], ("old text", "new text"))`
         ),
     ]
@@ -48,6 +49,7 @@ class Wrong:
     check: str
     source: str
     mistake: str | None = None
+    unshown: str = ""
 
 
 def changed(source: str, *places: tuple[str, str]) -> str:
@@ -74,6 +76,8 @@ class Answer:
     check: str | None = None
     """The check that has to refuse a wrong answer; None when any will do."""
     violates: str | None = None
+    unshown: str = ""
+    """Why no program shows what is wrong with it; empty when one does."""
 
     def problem_with(self, result: ExerciseResult) -> str:
         """What is wrong with the result of this answer; empty when it came out as it should."""
@@ -130,7 +134,14 @@ def answers_to(exercise: Exercise) -> Answers:
 
 def _wrong_answer(wrong: Wrong) -> Answer:
     what = f"the wrong answer {wrong.what!r}"
-    return Answer(what, wrong.source, mistake=wrong.mistake, check=wrong.check, violates=wrong.violates)
+    return Answer(
+        what,
+        wrong.source,
+        mistake=wrong.mistake,
+        check=wrong.check,
+        violates=wrong.violates,
+        unshown=wrong.unshown,
+    )
 
 
 def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:

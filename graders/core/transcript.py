@@ -35,8 +35,8 @@ class Outcome:
     that raised it, and `call` the call with its arguments. `defined` says whether the notebook has the name that was
     asked for. `digest` identifies the values in `seen`. `printed` is the beginning of what the answer printed.
     `undefined` is the undefined name that made it fail, or empty. `stopped_at` is the number of the story in which it
-    failed, and the line of the story's file; None if there was no story. `plainest` are the circumstances of the draw
-    that it does without: it fails as well where these have their plainest values.
+    failed, the line of its file, perhaps that of a helper, and its own line; None if there was no story. `plainest` are
+    the circumstances of the draw that it does without: it fails as well where these have their plainest values.
     """
 
     seen: Seen | None = None
@@ -49,7 +49,7 @@ class Outcome:
     defined: bool = True
     printed: str = ""
     undefined: str = ""
-    stopped_at: tuple[int, int] | None = None
+    stopped_at: tuple[int, int, int] | None = None
     plainest: tuple[str, ...] = ()
 
 
@@ -172,14 +172,14 @@ def raised_outcome(head: dict[str, Any]) -> Outcome:
         defined=head.get("defined") is not False,
         printed=printed_text(head),
         undefined=undefined_name(head),
-        stopped_at=_place_in_story(head.get("story"), head.get("story_line")),
+        stopped_at=_place_in_story(head.get("story"), head.get("story_line"), head.get("story_from_line")),
         plainest=tuple(clean_text(head.get("plainest", "")).split()),
     )
 
 
-def _place_in_story(story: Any, line: Any) -> tuple[int, int] | None:
-    """Two small numbers, as the box reports them; None for anything else, since anybody may write there."""
-    return (story, line) if all(type(n) is int and 0 <= n < 10**6 for n in (story, line)) else None
+def _place_in_story(*place: Any) -> tuple[int, int, int] | None:
+    """Three small numbers, as the box reports them; None for anything else, since anybody may write there."""
+    return place if all(type(n) is int and 0 <= n < 10**6 for n in place) else None
 
 
 def printed_text(head: dict[str, Any]) -> str:

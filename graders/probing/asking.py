@@ -132,11 +132,12 @@ def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str
     )
 
 
-def note_place(error: BaseException, story: int, line: int, plainest: Sequence[str]) -> None:
-    """Note with an exception the number of the story that it ended, the line of the story's file, and the axes that
-    had their plainest value when it came, unlike in the case that was asked for.
+def note_place(error: BaseException, story: int, line: int, from_line: int, plainest: Sequence[str]) -> None:
+    """Note with an exception the number of the story that it ended, the line of its file, perhaps that of a helper, its
+    own line, and the axes that had their plainest value when it came, unlike in the case that was asked for.
     """
-    found = {"story": story, "story_line": line, "plainest": " ".join(plainest)}  # no lists: a head holds few things
+    axes = " ".join(plainest)  # no list: a head holds few things
+    found = {"story": story, "story_line": line, "story_from_line": from_line, "plainest": axes}
     BaseException.__getattribute__(error, "__dict__")["_place_in_story"] = found
 
 

@@ -97,7 +97,7 @@ class Scene:
                 raised[number] = error
         first = min((number for number in parts if STOPPED in parts[number]), default=-1)
         if first in raised:  # otherwise a line of a story failed before: that is what is shown
-            raise self._in_plainest_case(first, raised[first], parts[first][STOPPED]["line"], case, run)
+            raise self._in_plainest_case(raised[first], parts[first][STOPPED], case, run)
         seen: Sections = {promise: {} for promise in self.promises if promise in only or not only}
         for number in numbers:
             promise = self.stories[number][0]
@@ -127,14 +127,16 @@ class Scene:
             error = caught.__cause__ if isinstance(caught.__cause__, StopIteration) else caught
             _name_as_in_the_program(error)
             text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
-            part[STOPPED] = {"story": number, "line": _line_of_story(error.__traceback__, story), "error": text}
+            line, from_line = _lines_of_story(error.__traceback__, story)
+            part[STOPPED] = {"story": number, "line": line, "from_line": from_line, "error": text}
             return part, error if _came_from_elsewhere(error) else None
         return part, None
 
     def _in_plainest_case(
-        self, number: int, error: Exception, line: int, case: Mapping[str, Any], run: Callable[..., Ran]
+        self, error: Exception, stopped: Mapping[str, Any], case: Mapping[str, Any], run: Callable[..., Ran]
     ) -> Exception:
         """The exception in the plainest case in which it comes; circumstances are made plain one after the other."""
+        number, line, from_line = (stopped[what] for what in ("story", "line", "from_line"))
         plainest: dict[str, Value] = {}
         for axis, values in self.axes.items():
             if case[axis] != values[0]:
@@ -143,9 +145,9 @@ class Scene:
                     plainest[axis] = values[0]
         # Once more, so that the call in its message is the last one that was made.
         if again := run(number, {**case, **plainest})[1]:
-            note_place(again, number, line, list(plainest))
+            note_place(again, number, line, from_line, list(plainest))
             return again
-        note_place(error, number, line, [])
+        note_place(error, number, line, from_line, [])
         return error
 
     def arguments(self, story: Story, seed: int, case: Mapping[str, Any], to: Change | None = None) -> dict[str, Any]:
@@ -229,18 +231,19 @@ def _name_as_in_the_program(error: Exception) -> None:
         error.args = (re.sub(r"\b(\w+)\.<locals>\.", lambda found: found[0] * (found[1] not in ours), error.args[0]),)
 
 
-def _line_of_story(trace: TracebackType | None, story: Story) -> int:
-    """The line of a story, or of a helper that it called, at which an exception came out."""
-    line = 0
+def _lines_of_story(trace: TracebackType | None, story: Story) -> tuple[int, int]:
+    """The line of a story, or of a helper that it called, at which an exception came out, and the story's own."""
+    line = own = 0
     while trace is not None:
         code, home = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
         is_helper = home.startswith("graders.scenes.") and not code.co_flags & inspect.CO_NESTED
         if code is story.__code__ or (line and is_helper):
             line = trace.tb_lineno + (0 if home == story.__module__ else ELSEWHERE)
+            own = own or line
         elif line:
             break
         trace = trace.tb_next
-    return line
+    return line, own
 
 
 def _run_example(call: Call, name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -11,12 +11,14 @@ LOOK = {
     "values": "{0}", "buffer": "{0}", "requires-grad": "{0}.requires_grad", "retains-grad": "{0}.retains_grad",
     "grad-filled": "{0}.grad", "grad-emptied": "{0}.grad", "grad-replaced": "{0}.grad", "grad-changed": "{0}.grad",
     "mode": "{0}.training", "class": "str(type({0}))", "forward": "{0}.forward", "entries": "[*map(id, {0})]",
-    "parameters": "dict({0}.named_parameters())", "buffers": "dict({0}.named_buffers())",
+    "parameters": "{0}._parameters", "buffers": "dict({0}.named_buffers())",
     "modules": "dict({0}.named_children())", "attribute": "vars({0})", "attribute-left": "list(vars({0}))",
     "autograd-mode": "torch.is_grad_enabled()", "default-dtype": "torch.get_default_dtype()",
     "anomaly-mode": "torch.is_anomaly_enabled()", "module-call": "nn.Module.__call__",
 }  # fmt: skip
-"""An expression that shows a change, by its kind; `{0}` is the thing that changed."""
+"""An expression that shows a change, by its kind; `{0}` is the thing that changed. A parameter may be left as `None`,
+which `named_parameters()` does not show.
+"""
 TENSOR_HOOKS = "len({0}._backward_hooks or ()) + len({0}._post_accumulate_grad_hooks or ())"
 MODULE_HOOKS = '{{name: len(hooks) for name, hooks in vars({0}).items() if name.endswith("_hooks") and hooks}}'
 GLOBAL_HOOKS = '{name: len(hooks) for name, hooks in vars(nn.modules.module).items() if name.endswith("_hooks")}'

@@ -22,6 +22,7 @@ from torch import nn
 from graders.core.expect import Seen
 from graders.probing.known_state import known_state
 from graders.scenes.results import copy_value
+from graders.scenes.scene import ADDRESS
 from graders.verdict.comparing import DEFAULT_TOLERANCE, find_differences
 from graders.wire.data import decode, encode
 
@@ -49,7 +50,7 @@ def _printed_by(program: str, names: Mapping[str, Any]) -> tuple[tuple[Any, byte
             last = shown[-1].item() if isinstance(shown[-1], np.generic) else shown[-1]
             return encode(last), ""
         except BaseException as error:  # a `KeyboardInterrupt` may be one of the program's own
-            return encode(None), f"{type(error).__name__}: {error}"
+            return encode(None), ADDRESS.sub("…", f"{type(error).__name__}: {error}")
 
 
 @functools.lru_cache(maxsize=1)  # the same text runs with one function after the other, and runs faster than this

@@ -105,12 +105,12 @@ def _oddity(scene: Scene, draw: Inputs) -> int:
 
 def _of_exception(scene: Scene, draw: Inputs, outcome: Outcome) -> Iterator[Wanted]:
     if outcome.stopped_at is not None and outcome.stopped_at[0] < len(scene.stories):
-        number, line = outcome.stopped_at
+        number, line, from_line = outcome.stopped_at
         error = ": ".join(filter(None, (outcome.error, outcome.message)))
         plain = {axis: scene.axes[axis][0] for axis in outcome.plainest if axis in scene.axes}
         plainer = {**draw, "case": {**draw["case"], **plain}}
         plainer = draw if scene.is_impossible(plainer["case"]) else plainer
-        yield Wanted(scene.stories[number][0], plainer, number, Until(line=line), error=error)
+        yield Wanted(scene.stories[number][0], plainer, number, Until(line=line, from_line=from_line), error=error)
 
 
 def _of_difference(comparison: Comparison, scene: Scene, draw: Inputs, outcome: Outcome, promise: str) -> Wanted | None:
@@ -129,8 +129,10 @@ def _of_difference(comparison: Comparison, scene: Scene, draw: Inputs, outcome: 
                 path, why = at.removeprefix(start), differences[at]
                 return _wanted_value(promise, draw, number, name, seen[name].value, wanted[name], path, why)
         stop = seen[STOPPED]
-        if stop["story"].value == number and type(line := stop["line"].value) is int:
-            return Wanted(promise, draw, number, Until(line=line), error=str(stop["error"].value))
+        line, from_line = stop["line"].value, stop["from_line"].value
+        if stop["story"].value == number and type(line) is type(from_line) is int:
+            until = Until(line=line, from_line=from_line)
+            return Wanted(promise, draw, number, until, error=str(stop["error"].value))
     return None
 
 

@@ -62,7 +62,7 @@ from graders.wire.threads import one_thread
 
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
-RUN_TWICE = "# Other calls came before this one: run these lines twice to see what a call leaves.\n"
+RIGHT_AT_FIRST = "# Earlier calls left something behind: where these lines run first, they may come out right.\n"
 """Ends the program of an answer that keeps something, unless it is known to show something wrong at once."""
 HANDLE = re.compile(r"\b[Rr]eturn\b[^.]*\bhandles?\b")
 """Found in a task that asks for a handle, or for several."""
@@ -126,7 +126,7 @@ class SceneExercise(Exercise):
         if not found:
             return Told()
         again = outlives_a_call(outcomes) and not found.shows_cause
-        return Told(found.program + again * RUN_TWICE, found.promise, found.case)
+        return Told(found.program + again * RIGHT_AT_FIRST, found.promise, found.case)
 
     def refusal(
         self, draws: Sequence[Inputs], outcomes: Sequence[Outcome], causes: Collection[str] = ()

@@ -58,7 +58,8 @@ class _Finished(Exception):
 
 @dataclass(frozen=True)
 class Until:
-    """Where a program ends: at an observation, or at the line of a story's file that failed.
+    """Where a program ends: at an observation, or at the `line` of a story's file that failed, perhaps that of a
+    helper, which the story called in `from_line`.
 
     Of a watch, `change` is the kind and the place of what it reported; of a large value,
     `entry` has the keys and indexes that lead to what is to be shown. A tensor of which `print` leaves out the digits
@@ -70,6 +71,7 @@ class Until:
     entry: tuple[Any, ...] = ()
     listed: bool = False
     line: int = 0
+    from_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,11 +141,17 @@ class _Teller(StoryExpressions):
         self._before = 0
         self._returns_failing = False
         """Whether what a told helper has just returned fails, and with it the statement that gets it."""
+        self._from: range | None = None
+        """In a helper, the story's own lines that call it."""
         self._expected: Any = MISSING
 
-    def tell_body(self, function: Callable[..., Any], renamed: dict[str, str]) -> ast.expr | None:
-        """Tell the lines of a function; returns the expression that it returns."""
-        kept = self._home, self._renamed, self._before
+    def tell_body(
+        self, function: Callable[..., Any], renamed: dict[str, str], asked: ast.expr | None = None
+    ) -> ast.expr | None:
+        """Tell the lines of a function, which `asked` calls; returns the expression that it returns."""
+        kept = self._home, self._renamed, self._before, self._from
+        if asked and not self._from:
+            self._from = range(asked.lineno + self._before, (asked.end_lineno or asked.lineno) + self._before + 1)
         tree, before = _tree_of(function)
         before += 0 if function.__module__ == self._file else ELSEWHERE
         self._home, self._renamed, self._before = function.__globals__, renamed, before
@@ -156,7 +164,7 @@ class _Teller(StoryExpressions):
                 self._statement(node)
             return None
         finally:
-            self._home, self._renamed, self._before = kept
+            self._home, self._renamed, self._before, self._from = kept
 
     def _statement(self, node: ast.stmt) -> None:
         value: Any = getattr(node, "value", None)
@@ -214,7 +222,7 @@ class _Teller(StoryExpressions):
                 renamed[name] = text
             else:
                 self._emit(f"{name} = {text}")
-        return self.tell_body(helper, renamed)
+        return self.tell_body(helper, renamed, asked)
 
     def _bind_parts(self, target: ast.expr, value: ast.expr | None) -> None:
         """Assign what a helper returned, where its names are not those of the story."""
@@ -223,7 +231,8 @@ class _Teller(StoryExpressions):
             pairs = list(zip(target.elts, value.elts))
         for name, part in pairs:
             if part is not None and ast.unparse(name) != ast.unparse(part):
-                self._statement(ast.fix_missing_locations(ast.Assign([name], part, lineno=-self._before)))
+                nowhere = -self._before
+                self._statement(ast.fix_missing_locations(ast.Assign([name], part, lineno=nowhere, end_lineno=nowhere)))
 
     def _tell_text(self, asked: ast.Call, target: str) -> None:
         """Tell the lines of a program that was written outside; what it makes gets the name of the target."""
@@ -260,7 +269,7 @@ class _Teller(StoryExpressions):
 
     def _is_failing(self, node: ast.stmt | None) -> bool:
         """Whether this is the statement at whose line the program ends."""
-        if node is None or not self._until.line:
+        if node is None or not self._until.line or (self._from and self._until.from_line not in self._from):
             return False
         return self._returns_failing or node.lineno <= self._until.line - self._before <= (
             node.end_lineno or node.lineno

@@ -26,7 +26,7 @@ HOSTILE = [CODE, *("; yours: ".join([*TRAPS.values()][start : start + 8]) for st
 def raised(text: str) -> Outcome:
     """A function that fails at the first line of a story."""
     line = EXERCISE.comparison.stage.scene.stories[0][1].__code__.co_firstlineno + 3  # type: ignore[attr-defined]
-    return Outcome(status=Status.RAISED, error=text, message=text, stopped_at=(0, line))
+    return Outcome(status=Status.RAISED, error=text, message=text, stopped_at=(0, line, line))
 
 
 def shown(text: str) -> Outcome:

@@ -18,7 +18,7 @@ from graders.scenes.scene import STOPPED
 from graders.verdict import refusing
 from graders.verdict.judge_exercise import judge_exercise
 from graders.verdict.looks import look_at
-from graders.verdict.scene_exercise import RUN_TWICE, find_scene_exercise
+from graders.verdict.scene_exercise import RIGHT_AT_FIRST, find_scene_exercise
 from graders.verdict.telling import Until
 from graders.wire.data import Array
 
@@ -60,13 +60,15 @@ def test_it_ends_in_the_line_that_shows_the_first_difference_and_says_both_value
     ]
 
 
-def test_what_outlives_a_call_is_said_and_the_program_asks_to_be_run_twice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_outlives_a_call_is_said_below_a_program_that_may_be_right_at_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     kept = (
         "factors = []\ndef scale_grad(t, s):\n    factors.append(s); return t.register_hook(lambda g: g * sum(factors))"
     )
     result = check_namespace(SCALE, names(kept), SEED)
     assert result.mistake == "left-from-an-earlier-call"
-    assert result.program.splitlines()[-1] == RUN_TWICE.strip()
+    assert result.program.splitlines()[-1] == RIGHT_AT_FIRST.strip()
     space = names(f"from torch import nn\n{kept}")
     exec(result.program, space)
     first = capsys.readouterr().out
@@ -168,7 +170,8 @@ def test_a_forged_case_is_one_of_the_exercise_or_none(plain: Any) -> None:
     fails = "def scale_grad(t, s): raise KeyError"
     (outcome,) = probe_outcomes(SCALE, names(fails), SEED, draws)
     head = {"type": "raised", "status": "raised", "error": "KeyError", "plainest": plain}
-    forged = raised_outcome({**head, "story": outcome.stopped_at[0], "story_line": outcome.stopped_at[1]})
+    place = dict(zip(("story", "story_line", "story_from_line"), outcome.stopped_at))
+    forged = raised_outcome({**head, **place})
     assert ".mT" in SCALE.tell(draws, [forged]).program
 
 
@@ -180,7 +183,8 @@ def test_what_is_left_on_a_thing_of_the_caller_is_looked_at() -> None:
 
 def test_a_forged_place_gets_no_program() -> None:
     for story, line in ((0, 1), (99, 5), (-1, 2), ("0", 3), (0, None), ([], 4)):
-        head = {"type": "raised", "status": "raised", "error": "KeyError", "story": story, "story_line": line}
+        place = {"story": story, "story_line": line, "story_from_line": line}
+        head = {"type": "raised", "status": "raised", "error": "KeyError", **place}
         draws = SCALE.draws(SEED)
         assert SCALE.tell(draws, [raised_outcome(head)] * len(draws)).program == ""
 

@@ -216,6 +216,38 @@ def test_a_line_after_a_watch_may_be_the_one_that_failed() -> None:
     assert program.lines == ("t = torch.ones(2)", "handle = look(t)", "handle.sum()")
 
 
+@told_helper
+def asked(call: Any, t: Any) -> Any:
+    """Ask for something twice as large."""
+    doubled = t + t
+    return call(doubled)
+
+
+def of_two_calls(call: Any) -> Seen:
+    """The same helper calls the function twice."""
+    t = torch.ones(2)
+    one = asked(call, t)
+    u = t - 3
+    other = asked(call, u)
+    yield "both", (one, other)
+
+
+def test_of_two_calls_by_one_helper_it_ends_with_the_one_that_failed() -> None:
+    line, first = (inspect.getsourcelines(function)[1] for function in (asked, of_two_calls))
+    ends = [tell(of_two_calls, "look", abs, {}, Until(line=line + 4, from_line=first + own)) for own in (3, 5)]
+    assert [program.lines for program in ends] == [
+        ("t = torch.ones(2)", "doubled = t + t", "one = look(doubled)"),
+        (
+            "t = torch.ones(2)",
+            "doubled = t + t",
+            "one = look(doubled)",
+            "u = t - 3",
+            "doubled = u + u",
+            "other = look(doubled)",
+        ),
+    ]
+
+
 def test_a_branch_that_is_not_taken_is_left_out_of_a_class() -> None:
     case = SimpleNamespace(layer="none", dtype="float32")
     lines = tell(of_a_model, "look", abs, {"draw": Draw(3, case), "case": case}, Until("the output")).lines

@@ -115,6 +115,12 @@ class TestWatchModuleGrads:
             detached = lambda grads: tuple(None if grad is None else grad.detach() for grad in grads)  # noqa: E731
             return watched(module, lambda d, m, gi, go: d.update(gi=detached(gi), go=detached(go)))
 
+        def stored_alias__3(module):
+            def kept(grad):
+                return None if grad is None else grad.detach() if grad.requires_grad else grad.clone()
+
+            return watched(module, lambda d, m, gi, go: d.update(gi=tuple(map(kept, gi)), go=tuple(map(kept, go))))
+
         def one_dict_for_all(module, d={}):  # noqa: B006 - the mistake
             """All calls of your function share one dict: a pass through one module shows in that of another. Make the
             dict inside the function.

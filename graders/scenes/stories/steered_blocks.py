@@ -139,10 +139,10 @@ def passed_through(call: Call, draw: Draw, case: Any) -> Seen:
     model.blocks = nn.ModuleList([nn.Identity()])
     call(model, 0, direction, 2.0, 1)
     torch.set_grad_enabled(False)
-    out = model.blocks[0](hidden)
-    yield "what the block returns", out
     model.blocks[0](hidden)
     yield "its input afterwards", hidden
+    out = model.blocks[0](hidden)
+    yield "what the block returns", out
 
 
 KEPT = (not_overwritten, passed_through)

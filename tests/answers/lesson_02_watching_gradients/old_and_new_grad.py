@@ -92,6 +92,7 @@ WRONG = [
         "remembers the first answer",
         violates="as often as it likes",
         check="test_another_call_starts_afresh",
+        unshown="the first call is right, and the same call once more is, too",
         source="known = {}\n"
         + changed(HOOKED, (RETURNED, 'return known.setdefault(x.shape, (seen["old"], seen["new"]))')),
     ),

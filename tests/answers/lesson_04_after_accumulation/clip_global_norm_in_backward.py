@@ -101,6 +101,7 @@ WRONG = [
         "one count for all lists",
         violates="as often as it likes",
         check="test_a_second_list_is_clipped_by_itself",
+        unshown="an earlier pass has to leave the count behind",
         source="""
 from torch import nn
 

@@ -43,7 +43,7 @@ def capture(model, name, x, **how):
             "the output of the layer is returned": captures.returned,
             "the model runs once as it is": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
-            "it holds when the model raises": captures.model_raises,
+            "an exception comes through and nothing is left": captures.model_raises,
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.ONE, **captures.MODEL},

@@ -44,7 +44,7 @@ def capture(model, name, x, **how):
             "every call is captured in order": captures.returned,
             "the model runs once as it is": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
-            "it holds when the model raises": captures.model_raises,
+            "an exception comes through and nothing is left": captures.model_raises,
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.CALLS, **captures.MODEL},
@@ -82,7 +82,7 @@ class TestCaptureCalls:
             return capture(model, name, x)[:1]
 
         def last_call_first(model, name, x):
-            """The outputs are in the reverse order: that of the first call comes first."""
+            """Your list is in reverse. The output of the first call has to come first."""
             return capture(model, name, x)[::-1]
 
         def joined(model, name, x):

@@ -40,7 +40,7 @@ def capture(model, names, x, **how):
             "the keys are in order of execution": captures.in_order,
             "the model runs once as it is": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
-            "it holds when the model raises": captures.model_raises,
+            "an exception comes through and nothing is left": captures.model_raises,
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.SEVERAL, **captures.MODEL},

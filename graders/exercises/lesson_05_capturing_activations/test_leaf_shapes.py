@@ -54,7 +54,7 @@ def shapes(model, x, names=leaves, which=-1, shape=shape, **how):
             "the keys are in order of first calls": captures.in_order,
             "the model runs once as it is": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
-            "it holds when the model raises": captures.model_raises,
+            "an exception comes through and nothing is left": captures.model_raises,
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.LEAVES, **captures.MODEL},
@@ -74,9 +74,9 @@ class TestLeafShapes:
     >>> leaf_shapes(model, torch.ones(1, 2, 3))
     {'0': (1, 6), '1.0': (1, 4), '1.1': (1, 4)}
 
-    **Fine print.** A module without children is one for which `list(module.children())` is empty; the model itself has
-    children. One that is called more than once shows the shape of its last call. The outputs of these modules are
-    tensors; those of others may be anything.
+    **Fine print.** A module without children is one for which `list(module.children())` is empty; it may be the model
+    itself, whose name is `""`. One that is called more than once shows the shape of its last call. The outputs of these
+    modules are tensors; those of others may be anything.
     """
 
     reference = shapes

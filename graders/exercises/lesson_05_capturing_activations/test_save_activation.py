@@ -39,7 +39,7 @@ def save(model, name, x, path, which=0, **how):
             "the file holds the first output": (captures.returned, captures.nothing_but_the_tensor),
             "the model runs once as it is": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
-            "it holds when the model raises": captures.model_raises,
+            "an exception comes through and nothing is left": captures.model_raises,
             "a call inside a call changes nothing": captures.called_inside,
         },
         axes={**captures.FIRST, **captures.MODEL},

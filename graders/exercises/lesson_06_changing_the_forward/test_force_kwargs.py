@@ -39,9 +39,9 @@ def _is_true(value):
             "two hooks force the keywords of both": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
-            "an exception comes through and is forgotten": calls.forward_raises,
-            "values of any kind arrive": forced_keywords.keywords_of_any_kind,
-            "each handle removes its own hook": (forced_keywords.no_keyword, calls.removed_by_handles),
+            "an exception comes through, and the next call is as usual": calls.forward_raises,
+            "keywords of any name and value arrive": forced_keywords.keywords_of_any_kind,
+            "each handle removes its own hook": (calls.removed_by_handles, forced_keywords.no_keyword),
         },
         axes=calls.CALLS,
         register=forced_keywords.with_a_shift,
@@ -63,10 +63,10 @@ class TestForceKwargs:
     >>> module(torch.tensor(2.0), scale=3.0, shift=1.0)
     tensor(21.)
 
-    **Fine print.** The values may be of any kind, even `0` and `None`, and the module receives these very objects. `kw`
-    may be empty. The caller may pass everything by keyword, the input too, and passes by position nothing that `kw`
-    forces. Keywords of one call do not reach a later one, and in each call `forward` runs once. If two calls of your
-    function force the same keyword, either may win. Other people's pre-hooks only watch.
+    **Fine print.** Names and values may be any, even `args=0` or `hook=None`, and the module receives these very
+    objects. `kw` may be empty. The caller may pass everything by keyword, the input too, and passes by position nothing
+    that `kw` forces. Keywords of one call do not reach a later one, and in each call `forward` runs once. If two calls
+    of your function force the same keyword, either may win. Other people's pre-hooks only watch.
     """
 
     def reference(module, **kw):
@@ -80,7 +80,7 @@ class TestForceKwargs:
             lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True, prepend=True
         )
 
-    # A hook for all modules that looks for this one acts on nothing else.
+    # A hook for all modules will do if it leaves the calls of others alone.
     may_differ = {"by the call": a_hook_for_all, "by calls of the module": a_hook_for_all}
 
     class Mistakes:
@@ -174,12 +174,21 @@ class TestForceKwargs:
             return module.register_forward_pre_hook(hook, with_kwargs=True)
 
         def copied_values(module, **kw):
-            """The module receives copies of your values. These very objects are asked for: a copy of a tensor has a
+            """The module receives copies of your values. It has to receive these very objects: a copy of a tensor has a
             `.grad` of its own, and what the module writes into a copy is lost.
             """
             return module.register_forward_pre_hook(
                 lambda module, args, kwargs: (args, {**kwargs, **copy.deepcopy(kw)}), with_kwargs=True
             )
+
+        def nothing_without_keywords(module, **kw):
+            """Without keywords your function returns `None`. `kw` may be empty: register the hook and return its handle
+            in any case.
+            """
+            if kw:
+                return module.register_forward_pre_hook(
+                    lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True
+                )
 
         def as_positional(module, **kw):
             """You passed the values as further positional arguments. Keywords go into the dict: `args, {**kwargs,

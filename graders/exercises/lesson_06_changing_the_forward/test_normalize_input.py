@@ -68,7 +68,7 @@ class TestNormalizeInput:
     def reference_first(module, mean, std):
         return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]), prepend=True)
 
-    # A hook for all modules that looks for this one acts on nothing else.
+    # A hook for all modules will do if it leaves the calls of others alone.
     may_differ = {"by the call": a_hook_for_all, "by calls of the module": a_hook_for_all, "by a call": a_hook_for_all}
 
     class Mistakes:

@@ -28,7 +28,7 @@ from graders.scenes.stories import first_hooks
             "the hook runs before the others": calls.CHANGED_IN_ANY_LAYER,
             "gradients flow through what the hook returns": calls.FLOWS,
             "it is called as any forward hook and once": (first_hooks.called_as_a_forward_hook, calls.arrives),
-            "the later of two runs first": calls.several_at_a_time,
+            "of two such hooks, the later one runs first": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
             "it is not called when forward raises": (first_hooks.silent_when_forward_raises, calls.forward_raises),

@@ -3,8 +3,10 @@
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.exercises.lesson_10_explaining_predictions.programs import another_mode, another_mode__2
 from graders.scenes.scene import stories
 from graders.scenes.stories import inner_activations as activations
+from graders.verdict.ways import wrong_ways
 
 
 def with_hook(model, name, x, loss_fn, hook, **options):
@@ -13,7 +15,7 @@ def with_hook(model, name, x, loss_fn, hook, **options):
         return loss_fn(model(x))
 
 
-def at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad.detach().clone(), **options):
+def at_output(model, name, x, loss_fn, pick=lambda out: out, keep=lambda grad: grad.detach().clone(), **options):
     """A right way: the gradient as a tensor hook gets it."""
     found = []
 
@@ -46,7 +48,7 @@ def at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad.detach().clo
         promises={
             "it is the gradient at the value that left the module": activations.AT_THE_MODULE,
             "each call computes afresh": activations.ANEW,
-            "one pass reaches all parameters, or none does": activations.one_pass,
+            "one run and one pass, which reaches all parameters or none": activations.one_pass,
             "a call inside a call changes nothing": activations.called_inside,
             "it is a copy without a graph": activations.OF_ITS_OWN,
             "nothing else changes": activations.nothing_else,
@@ -70,8 +72,8 @@ class TestActivationGrad:
 
     **Fine print.** The output is a tensor, a tuple or a dict; `pick` returns one tensor in it, which requires grad and
     is not a leaf. Later operations may change it in place: what counts is the value before that. The result is a copy
-    of the gradient as it arrives there. Run one backward pass: it adds to the `.grad` of every parameter as usual, or
-    to none. The model calls the module once. Your hook may stay on the tensor.
+    of what arrives there. Run the model once, and one backward pass: it adds to the `.grad` of every parameter, or to
+    none. The model calls the module once. Your hook may stay on the tensor.
     """
 
     def reference(model, name, x, loss_fn, pick=lambda out: out):
@@ -85,7 +87,7 @@ class TestActivationGrad:
     def reference_that_accumulates(model, name, x, loss_fn, pick=lambda out: out):
         return at_output(model, name, x, loss_fn, pick)
 
-    class Mistakes:
+    class Mistakes(wrong_ways(at_output, (another_mode, another_mode__2))):
         def full_hook_and_in_place(model, name, x, loss_fn, pick=lambda out: out):
             """A full backward hook makes the module's output a view, and a view like this cannot be changed in place.
             For a dict it never fires. Hook the tensor instead, inside a forward hook.

@@ -35,7 +35,7 @@ from graders.scenes.stories import flowing_back
                 flowing_back.with_a_weight_used_outside,
             ),
             "every pass is clamped": flowing_back.EVERY_PASS,
-            "several inputs and several outputs": flowing_back.SEVERAL,
+            "several inputs and outputs, in any layout": flowing_back.SEVERAL,
             "the gradient keeps its graph": flowing_back.differentiated_again,
             "several modules and several calls": flowing_back.several_at_a_time,
             "nothing else changes": flowing_back.NOTHING_ELSE,
@@ -84,8 +84,8 @@ class TestClampGradInput:
             return module.register_full_backward_hook(lambda m, gi, go: gi[0].clamp(-c, c))
 
         def forgot_return(module, c):
-            """The gradient below the module is not clamped. A hook that returns `None` keeps `grad_input` as it is:
-            return a tuple with the clamped gradients. And `with` takes a hook off at the end of its block.
+            """The gradient that leaves the module is not clamped. A hook that returns `None` keeps `grad_input` as it
+            is: return a tuple with the clamped gradients. And `with` takes a hook off at the end of its block.
             """
             return module.register_full_backward_hook(lambda m, gi, go: None)
 
@@ -145,7 +145,7 @@ class TestClampGradInput:
 
         def limited_the_norm(module, c):
             """You limited each gradient as a whole, by its norm or its largest entry, which shortens all of its entries
-            alike. Asked for is each entry by itself: `clamp(-c, c)`.
+            alike. The task clamps each entry by itself: `clamp(-c, c)`.
             """
             return module.register_full_backward_hook(
                 lambda m, gi, go: each(gi, lambda g: g * (c / (g.norm() + 1e-12)).clamp(max=1.0))
@@ -178,7 +178,7 @@ class TestClampGradInput:
             return module.register_forward_pre_hook(before)
 
         def none_left_out(module, c):
-            """Entries that are `None` are left out, and one value for each entry of `grad_input` is asked for. Return
+            """Entries that are `None` are left out, and each entry of `grad_input` needs one value. Return
             `None` in their place.
             """
             return module.register_full_backward_hook(

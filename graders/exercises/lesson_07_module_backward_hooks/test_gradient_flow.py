@@ -69,7 +69,7 @@ def note(flow, name, module, grad_output):
         promises={
             "every layer has its mean gradient": flows.MEASURED,
             "the keys are in backward order": flows.in_backward_order,
-            "each call and each model is measured anew": flows.ANEW,
+            "each call and each model is measured anew": flows.measured_anew,
             "one pass accumulates the gradients": flows.one_pass,
             "a call inside a call changes nothing": flows.called_inside,
             "nothing else changes": flows.nothing_else,
@@ -91,11 +91,11 @@ class TestGradientFlow:
     >>> gradient_flow(model, lambda out: -3 * out.sum(), torch.ones(1, 1))
     {"1": 3.0, "0": 6.0}
 
-    **Fine print.** Names are those of `model.named_modules()`, `""` for the model itself. Frozen parameters count;
-    those of the modules inside do not, so a plain `Sequential` has no entry. A block with parameters of its own may
-    come before or after the modules inside it. `.grad` accumulates as usual. Each of these modules is called once, and
-    its output is one new tensor; a gradient reaches it, and the module's input if that requires grad. Nothing works in
-    place.
+    **Fine print.** Names are those of `model.named_modules()`, `""` for the model itself. Frozen and shared parameters
+    count; those of the modules inside do not, so a plain `Sequential` has no entry. A block with parameters of its own
+    may come before or after the modules inside it. `.grad` accumulates as usual. Each of these modules is called once,
+    and and returns one new tensor. A gradient reaches that tensor, and the module's input if it requires grad. Nothing
+    works in place.
     """
 
     def reference(model, loss_fn, x):
@@ -116,7 +116,7 @@ class TestGradientFlow:
 
         def took_grad_input(model, loss_fn, x):
             """You took `grad_input`, what the module sends back, which is `None` where its input needs no gradient.
-            Asked for is the gradient of its output: `grad_output`.
+            The task asks for the gradient of its output: `grad_output`.
             """
             return measured(
                 model,

@@ -59,14 +59,13 @@ class TestLinearGrads:
 
     **Fine print.** The caller's hooks on the parameters may change or erase what arrives there. `x` has one or more
     dimensions, the last one of size `lin.in_features`. At least one of `x`, the weight and the bias requires grad; what
-    their `.grad` holds afterwards is not graded. `loss_fn` does not work in place or use `lin`, and takes a detached
-    copy of `y` as well. Whether you call `lin` is up to you: hooks on it only watch.
+    their `.grad` holds afterwards is not graded. `loss_fn` does not work in place or use `lin`, and also accepts a
+    detached copy of `y`. Whether you call `lin` is up to you: hooks on it only watch.
     """
 
     def reference(lin, x, loss_fn):
-        weight, bias = (p.detach().clone().requires_grad_() for p in (lin.weight, lin.bias))
-        loss = loss_fn(torch.nn.functional.linear(x.detach(), weight, bias))
-        return tuple(grad.clone() for grad in torch.autograd.grad(loss, (weight, bias)))
+        g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+        return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
 
     class Mistakes:
         def reads_dot_grad(lin, x, loss_fn):

@@ -29,7 +29,7 @@ from graders.scenes.stories.gradient_hooks import a_number
             "what flows further back is scaled": flowing_back.changed_in_a_pass,
             "its own parameters learn from the scaled gradient": flowing_back.PARAMETERS,
             "every pass is scaled": flowing_back.EVERY_PASS,
-            "several inputs and several outputs": flowing_back.SEVERAL,
+            "several inputs and outputs, in any layout": flowing_back.SEVERAL,
             "the gradient keeps its graph": flowing_back.differentiated_again,
             "several modules and several calls": flowing_back.several_at_a_time,
             "nothing else changes": flowing_back.NOTHING_ELSE,
@@ -42,8 +42,8 @@ from graders.scenes.stories.gradient_hooks import a_number
 )
 class TestScaleBackward:
     """Write `scale_backward(module, s)`: from now on, in every backward pass, the gradients that arrive at the outputs
-    of `module` count `s` times. Its own parameters, and everything before the module, get `s` times what they would
-    get. Return the handle.
+    of `module` are multiplied by `s`. Its own parameters, and everything before the module, get `s` times what they
+    would get. Return the handle.
 
     **Example.**
 

@@ -44,7 +44,11 @@ def watched(module, hook, kind="register_full_backward_hook", d=None, **how):
             "the gradients of inputs and outputs are recorded": modules.RECORDED,
             "the latest pass is kept": modules.latest,
             "the entries are copies without a graph": modules.COPIES,
-            "a missing gradient is none": (modules.of_data, modules.of_several, modules.transposed),
+            "a missing gradient is None, and any layout will do": (
+                modules.of_data,
+                modules.of_several,
+                modules.transposed,
+            ),
             "each call has a dict of its own": modules.OWN,
             "the gradients stay as they are": modules.SAME,
             "the handle ends the watching and nothing else": modules.HANDLES,

@@ -76,7 +76,7 @@ def timed(
             "a call inside a call changes nothing": passes.timed_inside,
             "it is one plain pass": (passes.gradients_accumulated, passes.one_timed_pass),
             "nothing else changes": passes.nothing_else,
-            "all is in order when something raises": passes.something_raises,
+            "an exception comes through and nothing is left": passes.something_raises,
         },
         axes=passes.PASS,
     ),
@@ -95,10 +95,10 @@ class TestBackwardTimes:
     (['0', '1', 'net'], True)
 
     **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after other
-    people's full backward pre-hooks, and ends when the gradient of its input is complete, before their full backward
-    hooks: even when `x` requires no grad. Several calls add up; a module never called gets 0. `.grad` accumulates as
-    usual. There are no global hooks. Each module gets one tensor that depends on `x`, by position, and can pass a
-    gradient on to it.
+    people's full backward pre-hooks, and ends when the gradient that it sends to its input is complete, before their
+    full backward hooks: even when `x` requires no grad. Several calls add up; a module never called gets 0. `.grad`
+    accumulates as usual. There are no global hooks. Each module gets one tensor that depends on `x`, by position, and
+    can pass a gradient on to it.
     """
 
     def reference(model, x, clock):

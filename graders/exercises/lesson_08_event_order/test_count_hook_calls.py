@@ -64,7 +64,7 @@ def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result,
             "a call inside a call changes nothing": events.inside,
             "the passes ran as asked": events.one_plain_pass,
             "nothing else changes": events.nothing_else,
-            "all is in order when something raises": events.something_raises,
+            "an exception comes through and nothing is left": events.something_raises,
         },
         axes={**events.FIRST, **events.PASS},
         impossible=events.IMPOSSIBLE_COUNTS,
@@ -75,7 +75,7 @@ def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result,
 class TestCountHookCalls:
     """Write `count_hook_calls(model, x, n, ckpt)`. It runs `model(x).sum().backward()` `n` times; with `ckpt`,
     `checkpoint(model, x, use_reentrant=False)` takes the place of `model(x)`. Return `{"fwd": ..., "bwd": ...}`: how
-    often a forward hook and a full backward hook on `model[0]` are called altogether.
+    often each of a forward hook and a full backward hook on `model[0]` is called in all `n` passes.
 
     **Example.**
 

@@ -6,8 +6,10 @@ from contextlib import ExitStack, nullcontext
 from torch.nn.modules import module as for_all
 
 from graders.exercises.authoring import exercise
+from graders.exercises.lesson_10_explaining_predictions.programs import another_mode, another_mode__2
 from graders.scenes.scene import stories
 from graders.scenes.stories import hook_events as events
+from graders.verdict.ways import wrong_ways
 
 KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
@@ -60,7 +62,7 @@ def traced(model, x, named=None, kinds=KINDS, give=lambda *args: None, block=Exi
             "a call inside a call changes nothing": events.inside,
             "it is one plain pass": events.one_plain_pass,
             "nothing else changes": events.nothing_else,
-            "all is in order when something raises": events.something_raises,
+            "an exception comes through and nothing is left": events.something_raises,
         },
         axes={**events.MODEL, **events.PASS},
         impossible=events.IMPOSSIBLE,
@@ -85,7 +87,7 @@ class TestTraceEvents:
     **Fine print.** The events are those at which a forward pre-hook, a forward hook, a full backward pre-hook and a
     full backward hook of the module fire, in each of its calls. Containers count. Each module takes one tensor and
     returns one. `x` may or may not require grad, and is given to the model as it is; `.grad` accumulates as usual.
-    Something requires grad; nothing works in place.
+    `x` or a parameter requires grad; nothing works in place.
     """
 
     def reference(model, x):
@@ -104,7 +106,7 @@ class TestTraceEvents:
             model(x).sum().backward()
         return events
 
-    class Mistakes:
+    class Mistakes(wrong_ways(traced, (another_mode, another_mode__2))):
         def changed_the_input(model, x):
             """The model received an input that differs from `x` in `requires_grad`. That changes the order: give `x` to
             the model as it is, without `requires_grad_()` and without `detach()`.

@@ -56,8 +56,8 @@ def described(parts, correction=0):
             "each batch runs once, in its mode and without gradients": of_batches.run_in_its_mode,
             "nothing else changes": of_batches.left_alone,
             "an exception comes through and nothing is left": of_batches.model_raises,
-            "float64 keeps the digits": of_batches.with_a_large_mean,
-            "zeros are exact": of_batches.of_exact_zeros,
+            "mean and variance are right for large numbers": of_batches.with_a_large_mean,
+            "only exact zeros count as zeros": of_batches.of_exact_zeros,
         },
         axes=of_batches.LAYER,
         impossible=of_batches.IMPOSSIBLE,
@@ -190,7 +190,7 @@ class TestChannelStats:
             return found | {"var": found["var"] + found["mean"] ** 2}
 
         def counted_the_zeros(model, layer, batches):
-            """Your `"zero_frac"` holds counts. Divide by the number of values: the share of zeros is asked for."""
+            """Your `"zero_frac"` holds counts. Divide by the number of values: the task asks for the share of zeros."""
             parts = parts_of(model, layer, batches)
             return described(parts) | {"zero_frac": (torch.cat(parts, 1) == 0).sum(1).double()}
 

@@ -48,13 +48,13 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
     ),
     scene=stories(
         promises={
-            "every nn.Conv2d has its map as it returned it": captures.returned,
+            "every nn.Conv2d has the output that it returned": captures.returned,
             "the keys are in order of execution": captures.in_order,
             "the model runs once as it is": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
-            "it holds when the model raises": captures.model_raises,
+            "an exception comes through and nothing is left": captures.model_raises,
             "a call inside a call changes nothing": captures.called_inside,
-            "a model may be a convolution": conv_nets.a_convolution_alone,
+            "a model that is a convolution works": conv_nets.a_convolution_alone,
         },
         axes={**captures.MODEL, **conv_nets.NETS},
         names=captures.no_name,
@@ -103,7 +103,7 @@ class TestConvMaps:
             return maps(model, x, names=lambda model: named)
 
         def only_the_first_sample(model, x):
-            """You kept only the first sample of the batch: `output[0]`. A copy of the whole output is asked for."""
+            """You kept only the first sample of the batch: `output[0]`. Keep a copy of the whole output."""
             return maps(model, x, copy=lambda output: output[0].detach().clone())
 
         def weights_not_maps(model, x):

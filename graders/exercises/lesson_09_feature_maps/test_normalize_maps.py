@@ -55,7 +55,7 @@ def scaled_in_place(fm):
     scene=stories(
         promises={
             "every channel goes from 0 to 1": feature_maps.made,
-            "results of several calls are apart": feature_maps.made_again,
+            "a result stays when fm changes, and the next call sees the change": feature_maps.made_again,
             "nothing of the caller changes": feature_maps.left_alone,
         },
         axes=feature_maps.SCALED,
@@ -74,7 +74,7 @@ class TestNormalizeMaps:
            [[0.  , 0.  , 0.  ]]], dtype=float32)
 
     **Fine print.** `fm` has any floating-point dtype, even `float16` or `bfloat16`, and may require grad. The array
-    shares no memory with it. A channel with only one value becomes 0 everywhere; in others `max - min` may be as small
+    shares no memory with it. A constant channel becomes 0 everywhere; in others `max - min` may be as small
     as 1e-30. Compute in float32 or better; you may round `fm` to float32 first.
     """
 
@@ -148,13 +148,13 @@ class TestNormalizeMaps:
             return scaled(as_array(fm), axes=2)
 
         def constant_stays(fm):
-            """A channel with only one value keeps it in your result. It has to become 0 everywhere."""
+            """A constant channel keeps it in your result. It has to become 0 everywhere."""
             values = as_array(fm)
             flat = values.min(axis=(1, 2), keepdims=True) == values.max(axis=(1, 2), keepdims=True)
             return np.where(flat, values, scaled(values))
 
         def constant_is_one(fm):
-            """A channel with only one value becomes 1 in your result. It has to become 0 everywhere."""
+            """A constant channel becomes 1 in your result. It has to become 0 everywhere."""
             return scaled(as_array(fm), flat=1.0)
 
         def no_keepdims(fm):
@@ -187,7 +187,7 @@ class TestNormalizeMaps:
             return ((fm - low) / torch.where(high > low, high - low, 1)).float().numpy()
 
         def nan_on_constant(fm):
-            """A channel with only one value has the span 0, and 0 / 0 is NaN. Divide by 1 where the span is 0."""
+            """A constant channel has the span 0, and 0 / 0 is NaN. Divide by 1 where the span is 0."""
             return scaled(as_array(fm), flat=np.nan)
 
         def epsilon_in_the_span(fm):

@@ -206,6 +206,13 @@ class TestPlotMaps:
             figure = plot(fm, ncols, shared)
             return figure, figure.axes
 
+        def upside_down(fm, ncols=8, shared=False):
+            """Your images stand on their heads: the first row of a map belongs on top. Leave out `origin="lower"`."""
+            figure = plot(fm, ncols, shared)
+            for axes in figure.axes:
+                axes.invert_yaxis()
+            return figure
+
         def empty_axes_visible(fm, ncols=8, shared=False):
             """Some places stay empty, and their axes still show a frame and ticks. Switch all axes off, not only those
             that got an image.

@@ -55,7 +55,7 @@ def sheet(fm, columns, pad, fill, rows=None, place=in_order, empty=None, rim=0, 
     scene=stories(
         promises={
             "the channels stand row by row": feature_maps.made,
-            "results of several calls are apart": feature_maps.made_again,
+            "a result stays when fm changes, and the next call sees the change": feature_maps.made_again,
             "nothing of the caller changes": feature_maps.left_alone,
         },
         axes=feature_maps.SHEET,

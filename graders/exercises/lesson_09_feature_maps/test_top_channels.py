@@ -24,7 +24,7 @@ from graders.scenes.stories import feature_maps
     scene=stories(
         promises={
             "the channels with the largest means come first": feature_maps.made,
-            "results of several calls are apart": feature_maps.made_again,
+            "a result stays when fm changes, and the next call sees the change": feature_maps.made_again,
             "nothing of the caller changes": feature_maps.left_alone,
         },
         axes=feature_maps.RANKED,

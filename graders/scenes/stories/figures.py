@@ -63,6 +63,9 @@ def placed(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the number of images in each row", [rows.count(row) for row in sorted({*rows})]
     rows = [row for row, column in {*place.values()}]
     yield "the largest number of axes in a row", max(map(rows.count, rows))
+    ends = [im.get_extent()[2:] if im.origin == "lower" else im.get_extent()[:1:-1] for im in images]
+    heights = [im.axes.transData.transform([(0, end) for end in two])[:, 1] for im, two in zip(images, ends)]
+    yield "whether the first row of each image is on top", [bool(first > last) for first, last in heights]
 
 
 def a_figure(call: Call, draw: Draw, case: Any) -> Seen:
@@ -72,9 +75,11 @@ def a_figure(call: Call, draw: Draw, case: Any) -> Seen:
     fm = some_maps(draw, case, maps)
     figure = call(fm, *in_a_grid(draw, case))
     yield "whether the result is a Figure", isinstance(figure, Figure)
-    call(-fm[:1])
+    by_default = call(-fm[:2])
     images = images_in(figure)
     yield "the images of the first figure after a second call", [im.get_array().tolist() for im in images]
+    edges = {round(ax.get_position().x0, 3) for ax in the_axes_of(by_default)}
+    yield "the number of columns by default", len(edges)
 
 
 def limited(call: Call, draw: Draw, case: Any) -> Seen:

@@ -65,7 +65,7 @@ def a_module(draw: Draw, case: Any) -> Any:
 
 
 def changed_in_a_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """What arrives below the module is what the function makes of it."""
+    """The gradient that leaves the module is the changed one."""
     module, x, t, k = a_module(draw, case)
     call(module, *arguments(draw, case))
     loss = (module(t) * k).sum()
@@ -89,14 +89,14 @@ def for_its_parameters_alone(call: Call, draw: Draw, case: Any, arguments: Argum
     yield "the gradients of its parameters, when the input needs none", [p.grad for p in module.parameters()]
 
 
-def below_frozen_parameters(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
+def before_frozen_parameters(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """Parameters may be frozen."""
     module, x, t, k = a_module(draw, case)
     frozen = next(module.parameters())
     frozen.requires_grad_(False)
     call(module, *arguments(draw, case))
     (module(t) * k).sum().backward()
-    yield "the gradient of x below a frozen layer", x.grad
+    yield "the gradient of x before a frozen layer", x.grad
     yield "the gradients of all parameters, of which one is frozen", [p.grad for p in module.parameters()]
 
 
@@ -117,7 +117,7 @@ def with_a_weight_used_outside(call: Call, draw: Draw, case: Any, arguments: Arg
     yield "the gradient of a weight that is also used outside", w.grad
 
 
-PARAMETERS = (for_its_parameters, for_its_parameters_alone, below_frozen_parameters, beside_another_use)
+PARAMETERS = (for_its_parameters, for_its_parameters_alone, before_frozen_parameters, beside_another_use)
 
 
 def in_each_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
@@ -174,7 +174,7 @@ def of_several_outputs(call: Call, draw: Draw, case: Any, arguments: Arguments) 
     call(module, *arguments(draw, case))
     first, second = module(x)
     ((first * draw.tensor()).sum() + (second * draw.tensor()).sum()).backward()
-    yield "x.grad below two outputs", x.grad
+    yield "x.grad before two outputs", x.grad
     first, second = module(x)
     (second * draw.tensor()).sum().backward()
     yield "x.grad after a pass from the second output alone", x.grad
@@ -192,7 +192,7 @@ def of_halves(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     call(module, *arguments(draw, case))
     first, second = module(x)
     ((first * draw.tensor(3, 2)).sum() + (second * draw.tensor(3, 2)).sum()).backward()
-    yield "x.grad below two halves", x.grad
+    yield "x.grad before two halves", x.grad
 
 
 def in_another_layout(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
@@ -232,7 +232,7 @@ def several_at_a_time(call: Call, draw: Draw, case: Any, arguments: Arguments) -
     call(module, *arguments(draw, case))
     call(other, *arguments(draw, case))
     ((module(t) - other(t)) * k).sum().backward()
-    yield "x.grad below two modules", x.grad
+    yield "x.grad before two modules", x.grad
     call(module, *arguments(draw, case))
     (module(t) * k).sum().backward()
     yield "x.grad after a second call for a module", x.grad

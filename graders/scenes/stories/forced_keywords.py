@@ -32,7 +32,7 @@ def same_keywords(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def keywords_of_any_kind(call: Call, draw: Draw, case: Any) -> Seen:
-    """Values of any kind arrive, and are the very objects."""
+    """Keywords of any name and value arrive, and are the very objects."""
     module, seen = a_keeper()
     x = draw.tensor()
     t = draw.tensor()

@@ -119,7 +119,15 @@ def of_tied_layers(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the dict of layers with one weight", flow
 
 
-MEASURED = (measured, of_tied_layers)
+def of_three_dimensions(call: Call, draw: Draw, case: Any) -> Seen:
+    """Outputs may have more dimensions, and gradients may lie in memory in any way."""
+    model, x, k = nn.Sequential(nn.Linear(3, 2)), draw.tensor(2, 3, 4).mT, draw.tensor(4, 2, 2)
+    model[0].weight.data, model[0].bias.data = draw.tensor(2, 3), draw.tensor(2)
+    flow = call(model, lambda out: (out.transpose(0, 1) * k).sum(), x)
+    yield "the dict for an output of three dimensions", flow
+
+
+MEASURED = (measured, of_tied_layers, of_three_dimensions)
 
 
 def in_backward_order(call: Call, draw: Draw, case: Any) -> Seen:
@@ -139,17 +147,6 @@ def measured_anew(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the dict of the first call after that", flow
     nothing = call(nn.Sequential(first), lambda out: (0 * out).sum(), x)
     yield "the dict for a loss of zero", nothing
-
-
-def of_three_dimensions(call: Call, draw: Draw, case: Any) -> Seen:
-    """Outputs may have more dimensions, and gradients may lie in memory in any way."""
-    model, x, k = nn.Sequential(nn.Linear(3, 2)), draw.tensor(2, 3, 4).mT, draw.tensor(4, 2, 2)
-    model[0].weight.data, model[0].bias.data = draw.tensor(2, 3), draw.tensor(2)
-    flow = call(model, lambda out: (out.transpose(0, 1) * k).sum(), x)
-    yield "the dict for an output of three dimensions", flow
-
-
-ANEW = (measured_anew, of_three_dimensions)
 
 
 def one_pass(call: Call, draw: Draw, case: Any) -> Seen:

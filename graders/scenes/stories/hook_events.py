@@ -32,7 +32,9 @@ IMPOSSIBLE = (
 )
 IMPOSSIBLE_COUNTS = (
     *IMPOSSIBLE,
-    lambda model, ckpt, mode: model == "twice" and (not ckpt or mode == "eval"),  # its dropout is drawn again
+    lambda model, ckpt, mode: (
+        model == "twice" and (not ckpt or mode == "eval")
+    ),  # its dropout is for a checkpoint, which has to draw it again
 )
 
 
@@ -195,12 +197,12 @@ def one_plain_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> S
         for p in model.parameters():
             p.grad = torch.full_like(p, 0.7)
     calls: list[Any] = []
-    model.register_forward_hook(lambda module, args, out: calls.append(args[0].requires_grad))
+    model.register_forward_hook(lambda module, args, out: calls.append((args[0].requires_grad, module.training)))
     model.register_full_backward_hook(lambda module, gi, go: calls.append("backward"))
     call(model, t, *arguments(draw, case))
     yield "x.grad", x.grad
     yield "the gradients of all parameters", [p.grad for p in model.parameters()]
-    yield "whether the inputs of the model required grad, and its passes back", calls
+    yield "the runs (input requires grad, training mode), and the passes back", calls
 
 
 def nothing_else(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

@@ -156,7 +156,7 @@ ANEW = (anew, when_only_x_requires_grad)
 
 
 def one_pass(call: Call, draw: Draw, case: Any) -> Seen:
-    """One backward pass reaches all parameters, or none does."""
+    """The model runs once, in its mode; one backward pass reaches all parameters, or none does."""
     model, x, k, loss_fn = a_model(draw, case)
     if case.grad == "filled":
         for p in model.parameters():
@@ -168,6 +168,7 @@ def one_pass(call: Call, draw: Draw, case: Any) -> Seen:
         loss.register_hook(lambda grad: passes.append("backward"))
         return loss
 
+    model.register_forward_hook(lambda *args: passes.append("forward, training" if model.training else "forward"))
     the_gradient(call, case, model, x, counted)
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
     yield "the gradients of all parameters in a row", torch.cat([grad.flatten() for grad in grads])

@@ -26,6 +26,8 @@ WORDS = (
     "non",
     "leafs",
     "non_leaf",
+    "non-leaf ",
+    "NON-LEAF",
 )
 AUTOGRAD = {"kind": ("non-leaf", "leaf"), "word": WORDS}
 

@@ -173,7 +173,7 @@ def beside_a_hook_of_the_caller(call: Call, draw: Draw, case: Any) -> Seen:
     again, second = call(module)
     (module(x) * k).sum().backward()
     yield "the dicts of two calls around a hook of the caller", [d, again]
-    yield "x.grad below that hook", x.grad
+    yield "x.grad with that hook", x.grad
 
 
 OWN = (each_by_itself, beside_a_hook_of_the_caller)

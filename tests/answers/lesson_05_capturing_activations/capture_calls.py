@@ -92,7 +92,7 @@ def capture_calls(model, name, x):
     Wrong(
         "swallows what the model raises",
         violates="your caller gets the exception",
-        check="test_it_holds_when_the_model_raises",
+        check="test_an_exception_comes_through_and_nothing_is_left",
         source=changed(CAPTURE_CALLS, ("finally:", "except Exception:\n        return []\n    finally:")),
     ),
 ]

@@ -79,9 +79,29 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
 WRONG = [
     Wrong(
+        "runs the model once more before",
+        violates="Run the model once",
+        check="test_one_run_and_one_pass,_which_reaches_all_parameters_or_none",
+        source="""
+import torch
+
+def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
+    with torch.no_grad():
+        model(x)
+    found = []
+
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: found.append(grad.detach().clone()))
+
+    with model.get_submodule(name).register_forward_hook(hook):
+        loss_fn(model(x)).backward()
+    return found[0]
+""",
+    ),
+    Wrong(
         "two passes",
-        violates="Run one backward pass",
-        check="test_one_pass_reaches_all_parameters,_or_none_does",
+        violates="one backward pass",
+        check="test_one_run_and_one_pass,_which_reaches_all_parameters_or_none",
         source=changed(
             TAUGHT, ("    loss.backward()\n", "    loss.backward(retain_graph=True)\n    loss.backward()\n")
         ),

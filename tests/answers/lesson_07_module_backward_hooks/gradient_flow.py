@@ -91,7 +91,7 @@ WRONG = [
     Wrong(
         "the largest of each column, in three dimensions",
         violates="the mean of |d loss / d output|",
-        check="test_each_call_and_each_model_is_measured_anew",
+        check="test_every_layer_has_its_mean_gradient",
         source=changed(
             TAUGHT,
             (

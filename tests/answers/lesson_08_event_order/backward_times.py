@@ -108,7 +108,7 @@ WRONG = [
     Wrong(
         "swallows the exception",
         violates="your caller gets the exception",
-        check="test_all_is_in_order_when_something_raises",
+        check="test_an_exception_comes_through_and_nothing_is_left",
         source=TIMED.replace("    finally:\n", "    except BaseException:\n        pass\n    finally:\n")
         + """
 def backward_times(model, x, clock):

@@ -165,7 +165,7 @@ WRONG = [
     Wrong(
         "takes numbers close to zero for zeros",
         violates="the share of exact zeros",
-        check="test_zeros_are_exact",
+        check="test_only_exact_zeros_count_as_zeros",
         source=changed(RIGHT[1], ("(rows == 0)", "(rows.abs() < 1e-8)")),
     ),
     Wrong(

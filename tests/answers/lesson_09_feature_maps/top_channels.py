@@ -35,7 +35,7 @@ WRONG = [
     Wrong(
         "remembers a tensor by its identity",
         violates="as often as it likes",
-        check="test_results_of_several_calls_are_apart",
+        check="test_a_result_stays_when_fm_changes,_and_the_next_call_sees_the_change",
         source="""
 import functools
 

@@ -50,7 +50,7 @@ def all_but(output, channels):
             "the model runs once": edits.run_as_it_is,
             "x and the model are as before": edits.left_alone,
             "an exception comes through and nothing is left": edits.model_raises,
-            "listed channels are 0, even where they were inf or nan": (edits.switched_off, edits.one_channel),
+            "listed channels are 0, even where they were inf or nan": (edits.switched_off, edits.single_channel),
             "a call inside a call changes nothing": edits.called_inside,
         },
         axes=edits.MODEL,

@@ -58,7 +58,7 @@ class Stop(Exception):
             "the model runs on clean and then on corrupt": (edits.run_as_it_is, edits.run_for_equal_inputs),
             "inputs and model are as before": edits.left_alone,
             "an exception comes through and nothing is left": edits.model_raises,
-            "channels are replaced exactly": (edits.replaced_exactly, edits.one_of_a_channel),
+            "channels are replaced exactly": (edits.replaced_exactly, edits.single_channel_replaced),
             "a call inside a call changes nothing": edits.called_inside,
         },
         axes=edits.MODEL,

@@ -184,7 +184,7 @@ def nearly_zeros(draw: Draw, case: Any) -> list[Tensor]:
 
 
 def of_exact_zeros(call: Call, draw: Draw, case: Any) -> Seen:
-    """A number close to zero is none."""
+    """A number close to zero is not counted as zero."""
     model = nn.Identity()
     found = call(model, model, nearly_zeros(draw, case))
     yield "the share of zeros", found["zero_frac"]

@@ -211,7 +211,7 @@ def a_model(draw: Draw, case: Any) -> Any:
 
 
 def returned(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
-    """What comes back is of this run."""
+    """Each call returns the outputs of its own run, and later calls leave them."""
     capture = function(call, case)
     model, x = a_model(draw, case)
     found = capture(model, *names(draw, case), x)
@@ -308,4 +308,4 @@ def nothing_but_the_tensor(call: Call, draw: Draw, case: Any, names: Names, func
     save = function(call, case)
     model, x = a_model(draw, case)
     shape, found, files = save(model, *names(draw, case), x)
-    yield "the bytes of numbers in the file", found.untyped_storage().nbytes()
+    yield "the size of the tensor's storage in the file, in bytes", found.untyped_storage().nbytes()

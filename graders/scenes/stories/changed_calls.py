@@ -133,7 +133,7 @@ def changed_under_no_grad(call: Call, draw: Draw, case: Any, register: Register)
     enabled = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
     yield "the output under no_grad", out
-    yield "whether gradients are on, then", enabled
+    yield "torch.is_grad_enabled() after the call", enabled
     later = called(case, module, x, y)
     yield "the output, later", later.detach()
 

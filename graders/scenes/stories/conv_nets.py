@@ -1,4 +1,4 @@
-"""A model for `graders.scenes.stories.captures`, and more, for functions that look for the convolutions in a model."""
+"""Nets and a story for functions that look for the convolutions in a model; `captures.a_model` uses the nets."""
 
 from typing import Any
 

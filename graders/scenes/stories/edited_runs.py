@@ -1,4 +1,4 @@
-"""Stories for functions that run a model while some channels of what one of its layers puts out are others."""
+"""Stories for functions that run a model with some channels of one layer's output replaced."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,9 +56,10 @@ def an_input(draw: Draw, case: Any) -> Tensor:
 
 def some_channels(draw: Draw, case: Any) -> list[int]:
     """Channel indexes, unsorted."""
-    several = draw.shuffled(range(size_of(case)))
-    many = {"empty": [], "one": several[:1], "many": several[1:], "repeated": [several[0], several[1], several[0]]}
-    return many[case.collection]
+    shuffled = draw.shuffled(range(size_of(case)))
+    repeated = [shuffled[0], shuffled[1], shuffled[0]]
+    lists = {"empty": [], "one": shuffled[:1], "many": shuffled[1:], "repeated": repeated}
+    return lists[case.collection]
 
 
 @told
@@ -116,7 +117,7 @@ def a_model(draw: Draw, case: Any) -> Any:
 
 
 def edited(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
-    """The listed channels are others in this run."""
+    """The listed channels are replaced in this run."""
     model, x, y = a_model(draw, case)
     channels = some_channels(draw, case)
     out = ask(call, model, name_of(case), channels, x, y)
@@ -124,7 +125,7 @@ def edited(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
 
 
 def whole(call: Call, draw: Draw, case: Any) -> Seen:
-    """Without channels, the whole output is another."""
+    """Without channels, the whole output is replaced."""
     model, x, y = a_model(draw, case)
     out = call(model, name_of(case), y, x)
     yield "the result", out
@@ -138,10 +139,10 @@ def around(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
             return self.skip(x) + 2 * x
 
     model = Net({"skip": nn.Identity()})
-    few = [1]
+    one_channel = [1]
     x = draw.tensor(2, 3)
     y = draw.tensor(2, 3)
-    out = ask(call, model, "skip", few, x, y)
+    out = ask(call, model, "skip", one_channel, x, y)
     yield "the result where the input goes around the layer, too", out
 
 
@@ -150,9 +151,9 @@ def later(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     model, x, y = a_model(draw, case)
     channels = some_channels(draw, case)
     z = an_input(draw, case)
-    few = [0]
+    one_channel = [0]
     first = ask(call, model, name_of(case), channels, x, y)
-    again = ask(call, model, name_of(case), few, z, x)
+    again = ask(call, model, name_of(case), one_channel, z, x)
     yield "the result of a later call", again
     yield "the result of the first call after that", first
     out = model(z)
@@ -167,9 +168,9 @@ def called_inside(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     channels = some_channels(draw, case)
     z = an_input(draw, case)
     other = copy.deepcopy(model)
-    few = [1]
+    one_channel = [1]
     inner: list[Any] = []
-    model.norm.register_forward_pre_hook(lambda *args: inner.append(ask(call, other, name_of(case), few, z, y)))
+    model.norm.register_forward_pre_hook(lambda *args: inner.append(ask(call, other, name_of(case), one_channel, z, y)))
     out = ask(call, model, name_of(case), channels, x, y)
     yield "the result around another call", out
     yield "the results of the calls inside", inner
@@ -178,7 +179,7 @@ def called_inside(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
 
 
 def run_as_it_is(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
-    """The model runs on each input once, as it does without the function."""
+    """The model gets each input once, in order."""
     model, x, y = a_model(draw, case)
     channels = some_channels(draw, case)
     ran: list[Any] = []
@@ -190,10 +191,10 @@ def run_as_it_is(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
 def run_for_equal_inputs(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     """It runs for each of two equal inputs."""
     model, x, y = a_model(draw, case)
-    few = [1]
+    one_channel = [1]
     ran: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: ran.append("a run"))
-    out = ask(call, model, name_of(case), few, x, x)
+    out = ask(call, model, name_of(case), one_channel, x, x)
     yield "the result", out
     yield "the runs", ran
 
@@ -251,7 +252,7 @@ def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
     yield "whether they are exactly 0", bool((out[:, 2:] == 0).all())
 
 
-def one_channel(call: Call, draw: Draw, case: Any) -> Seen:
+def single_channel(call: Call, draw: Draw, case: Any) -> Seen:
     """One channel and one sample will do, also of an input with a graph."""
     w = draw.tensor(3, 1).requires_grad_()
     x = 2 * w
@@ -273,7 +274,7 @@ def replaced_exactly(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the result without channels", out
 
 
-def one_of_a_channel(call: Call, draw: Draw, case: Any) -> Seen:
+def single_channel_replaced(call: Call, draw: Draw, case: Any) -> Seen:
     """One channel and one sample will do."""
     x = draw.tensor(3, 1)
     y = draw.tensor(3, 1)

@@ -113,7 +113,7 @@ def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
     frames = [any(line.get_visible() for line in ax.spines.values()) for ax in on if ax.get_frame_on()]
     yield "the number of axes with a frame", sum(frames)
     ticks = [axis.get_ticklocs() for ax in on for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()]
-    yield "the number of directions with ticks", sum(len(some) > 0 for some in ticks)
+    yield "how many sides of axes have ticks", sum(len(some) > 0 for some in ticks)
     yield "the number of images", sum(len(ax.get_images()) for ax in axes)
 
 

@@ -82,7 +82,7 @@ def for_its_parameters(call: Call, draw: Draw, case: Any, arguments: Arguments) 
 
 
 def for_its_parameters_alone(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """They also have them when the input needs no gradient."""
+    """Its parameters have their gradients even when the input needs none."""
     module, x, t, k = a_module(draw, case)
     call(module, *arguments(draw, case))
     (module(t.detach()) * k).sum().backward()
@@ -319,7 +319,7 @@ def one_of_two_equal_calls(call: Call, draw: Draw, case: Any, arguments: Argumen
 
 
 def removed_before_the_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """What is removed still acts on what was called before."""
+    """A removed hook still acts on calls made before its removal."""
     module, x, t, k = a_module(draw, case)
     handle = call(module, *arguments(draw, case))
     y = module(t)

@@ -51,7 +51,7 @@ def slow_layers(draw: Draw, case: Any) -> Any:
                     out.register_hook(lambda grad: now.append(now[-1] + self.weight.item()))
             else:
                 out.register_hook(lambda grad: now.append(now[-1] + self.weight.item()))
-            return out.clone()  # a hook on what the module returns comes before its work
+            return out.clone()  # a hook on it fires before the one above moves the clock
 
     clock = lambda: now[-1]  # noqa: E731 - one line of the program
     return Slow, now, clock

@@ -223,7 +223,7 @@ def removed_by_handles(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def removed_before_the_pass(call: Call, draw: Draw, case: Any) -> Seen:
-    """What is removed still watches what was called before."""
+    """A removed hook still watches calls made before its removal."""
     module, x, k = a_module(draw, case)
     d, handle = call(module)
     y = module(x)

@@ -166,6 +166,11 @@ class TestActivationGrad:
             model.zero_grad()
             return at_output(model, name, x, loss_fn, pick)
 
+        def cleared_grads__2(model, name, x, loss_fn, pick=lambda out: out):
+            found = at_output(model, name, x, loss_fn, pick)
+            model.zero_grad()
+            return found
+
         def hooked_a_copy(model, name, x, loss_fn, pick=lambda out: out):
             """You looked at a copy of the output, which the loss does not use. Hook `pick(output)` itself."""
             kept = []

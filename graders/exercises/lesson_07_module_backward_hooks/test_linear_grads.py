@@ -97,6 +97,20 @@ class TestLinearGrads:
             g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
             return x.detach().reshape(-1, lin.in_features).T @ g, g.sum(0)
 
+        def reshaped_not_transposed(lin, x, loss_fn):
+            """`g.reshape(lin.out_features, -1)` is not the transpose: the values stay in their order. Make rows first,
+            and then `g.T` swaps rows and columns.
+            """
+            g = at_output(lin, x, loss_fn)
+            rows = x.detach().reshape(-1, lin.in_features)
+            return g.reshape(lin.out_features, -1) @ rows, g.reshape(-1, lin.out_features).sum(0)
+
+        def without_the_bias(lin, x, loss_fn):
+            """Your `y` lacks the bias, so `loss_fn` does not get what the layer returns: compute `lin(x)`."""
+            y = (x @ lin.weight.T).detach().requires_grad_()
+            g = torch.autograd.grad(loss_fn(y), y)[0].reshape(-1, lin.out_features)
+            return g.T @ x.detach().reshape(-1, lin.in_features), g.sum(0)
+
         def mean_instead_of_sum(lin, x, loss_fn):
             """Your result is too small by the number of rows. Every row uses the same weights, and the gradients of
             several uses add up: sum over the rows, do not average.

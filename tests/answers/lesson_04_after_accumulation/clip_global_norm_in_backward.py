@@ -94,6 +94,22 @@ def clip_global_norm_in_backward(params, c):
             torch.autograd.Variable._execution_engine.queue_callback(done)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+    """
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            with torch.no_grad():
+                norm = torch.cat([q.grad.flatten() for q in params]).norm()
+                if norm > c:
+                    for q in params:
+                        q.grad = q.grad * (c / norm)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
 ]
 
 WRONG = [

@@ -54,7 +54,7 @@ class TestBranchGrads:
         return dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
 
     may_differ = {
-        # Who computes with copies of w and x calls no hook on them.
+        # An answer that computes with copies of w and x calls no hook on them, so no exception is raised.
         "the exception": lambda mine, wanted: mine is None,
     }
 

@@ -31,7 +31,7 @@ from graders.scenes.stories import passes, steps
             "an exception comes through and nothing is left": steps.a_hook_of_a_leaf_raises,
             "another call starts afresh": (steps.of_other_leaves, steps.of_leaves_inside),
         },
-        axes=steps.EMPTY_LEAF,
+        axes=steps.LEAF_WITHOUT_GRAD,
         impossible=passes.IMPOSSIBLE,
     ),
 )

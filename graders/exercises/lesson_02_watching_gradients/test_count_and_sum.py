@@ -36,8 +36,8 @@ from graders.scenes.stories import watching_gradients as watching
         },
         axes=hooks.TENSOR,
         impossible=hooks.IMPOSSIBLE,
-        arguments=watching.no_more,
-        watch=watching.into_a_dict,
+        arguments=watching.no_arguments,
+        watch=watching.own_record,
     ),
 )
 class TestCountAndSum:

@@ -37,7 +37,7 @@ from graders.scenes.stories import watching_gradients as watching
         },
         axes=hooks.TENSOR,
         impossible=hooks.IMPOSSIBLE,
-        arguments=watching.a_list,
+        arguments=watching.a_store,
         watch=watching.into_a_list,
     ),
 )

@@ -41,7 +41,7 @@ from graders.scenes.stories import watching_gradients as watching
         },
         axes=norms.LEAF,
         impossible=hooks.IMPOSSIBLE,
-        watch=watching.into_a_dict,
+        watch=watching.own_record,
     ),
 )
 class TestPassAndTotalNorms:

@@ -109,8 +109,8 @@ class TestLayerOutput:
             """
 
         def ran_twice(model, layer, x):
-            """You ran the layer twice: once in the model, and once more yourself. The second time a dropout drops other
-            values, and a batch norm counts the batch again. Keep the output of the run in the model, in a forward hook.
+            """The layer ran twice: the model ran more than once, or you ran the layer once more yourself. Call
+            `model(x)` once, and keep what the hook is given.
             """
             return layer(kept(model, layer, x, lambda args, output: args[0])[0])
 

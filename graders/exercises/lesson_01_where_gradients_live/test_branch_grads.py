@@ -31,7 +31,7 @@ from graders.scenes.stories import passes, steps
             "an exception comes through and nothing is left": steps.a_hook_of_a_leaf_raises,
             "another call starts afresh": (steps.of_other_leaves, steps.of_leaves_inside),
         },
-        axes=steps.EMPTY_LEAF,
+        axes=steps.LEAF_WITHOUT_GRAD,
         impossible=passes.IMPOSSIBLE,
     ),
 )
@@ -54,7 +54,7 @@ class TestBranchGrads:
         return dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
 
     may_differ = {
-        # Who computes with copies of w and x calls no hook on them.
+        # An answer that computes with copies of w and x calls no hook on them, so no exception is raised.
         "the exception": lambda mine, wanted: mine is None,
     }
 

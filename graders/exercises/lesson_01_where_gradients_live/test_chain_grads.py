@@ -96,8 +96,9 @@ class TestChainGrads:
             return [None] * (len(fns) - 1) + [h.grad]
 
         def no_grad_for_x(fns, x):
-            """The list is right, but `x.grad` is still `None`: `torch.autograd.grad` returns gradients and writes none.
-            Ask it for that of `x`, too, and put it there, or call `backward()`.
+            """The list is right, but `x.grad` is still `None`. `torch.autograd.grad` writes none: ask it for that of
+            `x`, too, and put it there. And `backward()` fills that of `x` only if the chain begins with `x`, not with
+            `x.detach()`.
             """
             before = x.detach().clone().requires_grad_()
             return kept(fns, before, torch.clone)

@@ -102,6 +102,9 @@ class TestPerPassGrads:
             return [grad.clone() for _ in losses]
 
         def stored_alias(p, losses):
+            """An entry of your list is `p.grad` itself, so it changes whenever `p.grad` does. Store a copy:
+            `p.grad.clone()`.
+            """
             grads = []
             for loss in losses:
                 p.grad = None
@@ -126,6 +129,13 @@ class TestPerPassGrads:
                 loss(p).backward()
                 grads.append(p.grad)
                 p.grad.zero_()
+            return grads
+
+        def hook_left_behind(p, losses):
+            grads = []
+            p.register_hook(lambda grad: grads.append(grad.clone()))
+            for loss in losses:
+                loss(p).backward()
             return grads
 
         def hooks_pile_up(p, losses):

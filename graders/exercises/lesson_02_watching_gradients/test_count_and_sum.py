@@ -27,17 +27,17 @@ from graders.scenes.stories import watching_gradients as watching
     scene=stories(
         promises={
             "the gradients add up over passes": (watching.recorded_in_each_pass, watching.recorded_for_all_gradients),
-            "an unused tensor stays at the start": watching.at_the_start,
+            "before any pass the dict holds 0 and None": watching.at_the_start,
             "another call keeps a dict of its own": (watching.each_by_itself, watching.recorded_under_no_grad),
             "the sum is a copy without a graph": watching.COPIES,
-            "the flow is unchanged": (*hooks.EVERY_PASS, hooks.differentiated_again),
+            "gradients flow on unchanged": (*hooks.EVERY_PASS, hooks.differentiated_again),
             "nothing else changes": hooks.NOTHING_ELSE,
             "the hook stays for good": watching.never_removed,
         },
         axes=hooks.TENSOR,
         impossible=hooks.IMPOSSIBLE,
-        arguments=watching.no_more,
-        watch=watching.into_a_dict,
+        arguments=watching.no_arguments,
+        watch=watching.own_record,
     ),
 )
 class TestCountAndSum:
@@ -81,7 +81,13 @@ class TestCountAndSum:
             return adding(t, lambda total, grad, received: received if t.grad is None else t.grad.clone())
 
         def stored_alias(t):
+            """Your sum begins with the memory of the gradient itself, which others hold, too: they may write into it,
+            and a `+=` of yours writes into theirs. Begin with a copy: `grad.detach().clone()`.
+            """
             return adding(t, lambda total, grad, received: grad.detach() if total is None else total + received)
+
+        def stored_alias__2(t):
+            return adding(t, lambda total, grad, received: grad.detach() if total is None else total.add_(received))
 
         def no_copy(t):
             """Your sum begins with the gradient itself: a later hook may overwrite it, and with `create_graph=True` it
@@ -91,7 +97,10 @@ class TestCountAndSum:
 
         def returned_the_gradient(t):
             """Your hook returned a tensor, and what a hook returns flows on instead of the gradient. Return nothing."""
-            return adding(t, add, flows=lambda received: received)
+            return adding(t, add, flows=lambda received, total: received)
+
+        def returned_the_gradient__2(t):
+            return adding(t, add, flows=lambda received, total: total)
 
         def sum_of_the_elements(t):
             """You added up the elements of each gradient. Add the gradients themselves: their sum has the shape of
@@ -112,14 +121,14 @@ def add(total, grad, received):
     return received if total is None else total + received
 
 
-def adding(t, step, flows=lambda received: None):
+def adding(t, step, flows=lambda received, total: None):
     """A dict of which a hook on `t` counts the calls and renews the sum; what `flows` says flows on."""
     d = {"n": 0, "sum": None}
 
     def hook(grad):
         received = grad.detach().clone()
         d.update(n=d["n"] + 1, sum=step(d["sum"], grad, received))
-        return flows(received)
+        return flows(received, d["sum"])
 
     t.register_hook(hook)
     return d

@@ -111,6 +111,12 @@ class TestGradsByName:
             grads = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
             return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}
 
+        def only_leaves_with_a_name(tensors, loss):
+            """A leaf in `loss` that has no name in `tensors` got no `.grad`. `loss.backward()` without arguments
+            fills that of every leaf: leave out `inputs=`.
+            """
+            return hooked(tensors, loss, inputs=[t for t in tensors.values() if t.is_leaf])
+
         def hook_left_behind(tensors, loss):
             return hooked(tensors, loss, left=True)
 

@@ -30,7 +30,8 @@ from graders.scenes.stories import passes
     scene=stories(
         promises={
             "each pass has its own norm": passes.of_each_loss,
-            "p.grad accumulates over single passes": (passes.evaluated_once, passes.left_in_grad),
+            "each loss is evaluated once in order": passes.evaluated_once,
+            "p.grad accumulates over single passes": passes.left_in_grad,
             "another call starts afresh": passes.AFRESH,
             "an exception comes through and leaves what the plain loop leaves": passes.AS_THE_LOOP,
             "nothing else changes": passes.nothing_else,
@@ -115,6 +116,13 @@ class TestNormLog:
                 loss(p).backward()
             return norms
 
+        def hook_left_behind__2(p, losses):
+            norms = []
+            p.register_hook(lambda grad: norms.append(grad.norm().item()))
+            for loss in losses:
+                loss(p).backward()
+            return norms
+
         def one_slot_for_all(p, losses, norms=[]):  # noqa: B006 - the mistake
             norms.clear()
             with p.register_hook(lambda grad: norms.append(grad.norm().item())):
@@ -123,7 +131,7 @@ class TestNormLog:
             return list(norms)
 
         def not_the_l2_norm(p, losses):
-            """These are other numbers than L2 norms. That is the square root of the sum of all squared entries, and
+            """These are not L2 norms. The L2 norm is the square root of the sum of all squared entries, and
             `grad.norm()` computes it.
             """
             return hooked(p, losses, lambda grad: grad.square().sum())

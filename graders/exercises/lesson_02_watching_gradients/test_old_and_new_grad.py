@@ -83,9 +83,9 @@ class TestOldAndNewGrad:
             return hooked(x, k, loss_fn)[::-1]
 
         def moved_on(x, k, loss_fn):
-            """`loss_fn` works in place on the tensor that it gets, and your second gradient moved along to the newest
-            value, as `retain_grad()` and `torch.autograd.grad` do; so did what you compute from it. A hook that you
-            register before `loss_fn` stays.
+            """`loss_fn` works in place, and `retain_grad()` and `torch.autograd.grad` follow the tensor to its newest
+            value: your second gradient, and what you compute from it, belongs to that. A hook that you register before
+            `loss_fn` stays with the value that it was registered on.
             """
             got = []
             old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
@@ -117,8 +117,8 @@ class TestOldAndNewGrad:
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
 
         def only_through_t(x, k, loss_fn):
-            """You made `x.grad` of your first gradient, times 3. That is not all: `loss_fn` may use `x` itself, and
-            what `x.grad` held before stays in the sum. Run `loss.backward()`, or ask `torch.autograd.grad` for the
+            """You computed `x.grad` as 3 times your first gradient. Something is missing: `loss_fn` may use `x` itself,
+            and what `x.grad` held before stays in the sum. Run `loss.backward()`, or ask `torch.autograd.grad` for the
             gradient of `x` as well, and add it to `x.grad`.
             """
             old = 3 * x

@@ -28,16 +28,16 @@ from graders.scenes.stories import watching_gradients as watching
     scene=stories(
         promises={
             "every gradient is recorded": (watching.recorded_in_each_pass, watching.recorded_for_all_gradients),
-            "the list keeps its entries": watching.at_the_start,
+            "before any pass the list stays as it is": watching.at_the_start,
             "every call records on its own": (watching.each_by_itself, watching.recorded_under_no_grad),
             "entries are copies without a graph": watching.COPIES,
-            "the flow is unchanged": (*hooks.EVERY_PASS, hooks.differentiated_again),
+            "gradients flow on unchanged": (*hooks.EVERY_PASS, hooks.differentiated_again),
             "nothing else changes": hooks.NOTHING_ELSE,
             "the handle removes its hook and no other": watching.removed_by_handles,
         },
         axes=hooks.TENSOR,
         impossible=hooks.IMPOSSIBLE,
-        arguments=watching.a_list,
+        arguments=watching.a_store,
         watch=watching.into_a_list,
     ),
 )

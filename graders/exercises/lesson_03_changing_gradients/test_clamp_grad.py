@@ -51,8 +51,8 @@ class TestClampGrad:
 
     **Fine print.** `t` requires grad; it may be a leaf, whose `.grad` then adds up the clamped gradients, or a tensor
     in the middle of a computation. If `t` is used several times in a pass, the sum of the gradients from all uses is
-    clamped, once. `lo < hi` holds; both are numbers that the dtype of `t` can hold. A pass may also be
-    `torch.autograd.grad`; with `create_graph=True` the new gradient keeps its graph.
+    clamped, once. `lo < hi` holds; both are finite. A pass may also be `torch.autograd.grad`; with
+    `create_graph=True` the new gradient keeps its graph.
     """
 
     def reference(t, lo, hi):
@@ -87,6 +87,9 @@ class TestClampGrad:
 
         def one_bound_only(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(max=hi))
+
+        def one_bound_only__2(t, lo, hi):
+            return t.register_hook(lambda grad: grad.clamp(lo or None, hi or None))
 
         def values_not_gradients(t, lo, hi):
             """Your hook computes with the values of `t`. Its argument is the gradient: clamp that."""

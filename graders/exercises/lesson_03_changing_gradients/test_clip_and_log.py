@@ -53,10 +53,10 @@ class TestClipAndLog:
     >>> log["raw"], log["clipped"], w.grad
     (tensor([0.5000, 7.0000]), tensor([0.5000, 2.0000]), tensor([0.5000, 2.0000]))
 
-    **Fine print.** `t` requires grad and may be a leaf or not; `lo < hi`. The dict holds copies of the latest pass,
-    each with memory of its own and without a graph, even in a pass with `create_graph=True`; the gradient that goes on
-    keeps its graph there. Hooks that are already on `t` come before yours, later ones after. Your hooks stay for good,
-    even when the caller has thrown the dict away.
+    **Fine print.** `t` requires grad and may be a leaf or not; `lo < hi`. Each pass stores new copies, each with
+    memory of its own and without a graph, even in a pass with `create_graph=True`; the gradient that goes on keeps its
+    graph there. Hooks that are already on `t` come before yours, later ones after. Your hooks stay for good, even when
+    the caller has thrown the dict away.
     """
 
     def reference(t, lo, hi):
@@ -130,8 +130,21 @@ class TestClipAndLog:
             t.register_hook(hook)
             return log
 
+        def stored_alias__4(t, lo, hi):
+            log = {}
+
+            def hook(grad):
+                log["raw"], log["clipped"] = grad.detach().clone(), grad.clamp(lo, hi)
+                return log["clipped"]
+
+            t.register_hook(hook)
+            return log
+
         def one_bound_only(t, lo, hi):
             return logging(t, lambda grad: grad.clamp(max=hi))
+
+        def one_bound_only__2(t, lo, hi):
+            return logging(t, lambda grad: grad.clamp(lo or None, hi or None))
 
         def entries_of_all_passes(t, lo, hi):
             """Your dict has lists in it from the start. It is empty at first, and then each entry is one tensor: that

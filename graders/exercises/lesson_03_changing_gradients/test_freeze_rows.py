@@ -16,12 +16,10 @@ from graders.scenes.stories import gradient_hooks as hooks
     hints=(
         "The hook returns a copy of the gradient in which the rows are zero: `grad.clone()` first, then write into it.",
         "Or multiply by a mask that has one number for each row, 0 or 1. For a matrix it needs the shape `(n, 1)`.",
-        "A mask needs the dtype of the gradient. `torch.ones_like(grad)` has it; `torch.ones(n)` is always float32.",
     ),
     why=(
         "The hook writes into a copy, because the gradient that it receives may belong to somebody else as well. "
-        "Multiplying by a mask of zeros and ones would do, too, and needs no copy; give the mask the dtype of the "
-        "gradient."
+        "Multiplying by a mask of zeros and ones would do, too, and needs no copy."
     ),
     scene=stories(
         promises={
@@ -64,9 +62,9 @@ class TestFreezeRows:
 
     class Mistakes:
         def forgot_return(p, rows):
-            """Everything came through as if your hook were not there. A hook has to return the new gradient, since
-            `None` keeps the old one; and `grad[rows]` with a list is a copy, so that `grad[rows].zero_()` empties only
-            the copy, where `new[rows] = 0` empties the rows.
+            """All came through as if your hook were not there. Return the new gradient, since `None` keeps the old one.
+            `grad[rows]` with a list is a copy, so `grad[rows].zero_()` zeroes only that copy, while `new[rows] = 0`
+            zeroes the rows. And a `with` block takes its hook off.
             """
             return p.register_hook(lambda grad: None)
 
@@ -128,8 +126,8 @@ class TestFreezeRows:
             p[rows].requires_grad_(False)
 
         def hooked_a_copy(p, rows):
-            """`p[rows]` is a new tensor that the loss does not use, so a hook on it never fires. Hook `p` itself and
-            choose the rows inside the hook.
+            """A new tensor, such as `p[rows]` or `p * 1`, is not what the loss uses, so a hook on it never fires. Hook
+            `p` itself and choose the rows inside the hook.
             """
             return p[rows].register_hook(lambda grad: grad * 0)
 

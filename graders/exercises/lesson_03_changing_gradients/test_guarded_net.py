@@ -88,8 +88,17 @@ class TestGuardedNet:
             """
             return Net(body, fc, lambda h: h)
 
+        def forgot_return__2(body, fc, lo, hi):
+            return Net(body, fc, clamping(lo, hi), lambda grad: None)
+
         def in_place_leak(body, fc, lo, hi):
+            """A hook of yours writes into the gradient that it is given, and others hold that very tensor. Compute a
+            new one and return it: `grad.clamp(lo, hi)`, `torch.zeros_like(grad)`.
+            """
             return Net(body, fc, hooked(lambda grad: grad.clamp_(lo, hi)))
+
+        def in_place_leak__2(body, fc, lo, hi):
+            return Net(body, fc, clamping(lo, hi), lambda grad: grad.zero_())
 
         def cut_off_graph(body, fc, lo, hi):
             return Net(body, fc, hooked(lambda grad: grad.detach().clamp(lo, hi)))
@@ -211,7 +220,7 @@ class Net(nn.Module):
         fc.bias.register_hook(of_bias)
 
     def forward(self, x):
-        """What `fc` makes of it."""
+        """`fc` of the flattened activation."""
         return self.fc(self.guard(self.body(x)).flatten(self.first))
 
 

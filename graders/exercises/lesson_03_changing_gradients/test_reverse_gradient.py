@@ -54,7 +54,7 @@ class TestReverseGradient:
     (3.0, tensor([-3.]))
 
     **Fine print.** `lam` is positive. `x` may be a leaf or not. A hook on `y` may stay, but leave none on `x`. `y` may
-    share its memory with `x`, and its values may be as inexact as `lam * x` is. It also works when `x` does not require
+    share its memory with `x`, and its values may be rounded as `lam * x` is. It also works when `x` does not require
     grad (then `y` does not, either), and under `torch.no_grad()`, where no graph is recorded. A pass may also be
     `torch.autograd.grad`; with `create_graph=True` the new gradient keeps its graph.
     """

@@ -90,7 +90,7 @@ class TestScaleGrad:
             return t.register_hook(lambda grad: grad + s)
 
         def after_accumulation(t, s):
-            """You scaled `.grad` once the gradient had been added to it: what was there before is scaled, too, and
+            """You scaled `.grad` after the gradient had been added to it: what was there before is scaled, too, and
             `torch.autograd.grad` never sees it. Scale the gradient on its way, in a tensor hook.
             """
             if not t.is_leaf:

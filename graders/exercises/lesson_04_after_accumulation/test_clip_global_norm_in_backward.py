@@ -86,7 +86,8 @@ class TestClipGlobalNormInBackward:
 
         def counter_not_reset(params, c):
             """The first pass is right, the second is not. A `.grad` that is not `None` may come from an earlier pass,
-            and a counter has to be reset as soon as you have clipped. Or your hooks are gone.
+            and a counter or a set has to be emptied as soon as you have clipped. Or your hooks were removed after the
+            first pass.
             """
             return counted(params, lambda arrived: arrived == len(params) and torch.nn.utils.clip_grad_norm_(params, c))
 
@@ -116,6 +117,9 @@ class TestClipGlobalNormInBackward:
         def counter_not_reset__2(params, c):
             complete = lambda: all(p.grad is not None for p in params)  # noqa: E731
             return hooked(params, lambda p: complete() and torch.nn.utils.clip_grad_norm_(params, c))
+
+        def counter_not_reset__3(params, c):
+            return counted(params, lambda arrived: arrived >= len(params) and torch.nn.utils.clip_grad_norm_(params, c))
 
         def not_clipped(params, c):
             """Nothing was clipped when the pass was over. The last to arrive is number `len(params)`, so compare with

@@ -109,6 +109,13 @@ class TestOffloadGrads:
             sums = {p: torch.zeros_like(p, requires_grad=False) for p in params}
             return sums, hooked(params, lambda p: (sums[p].add_(p.grad.detach()), setattr(p, "grad", None)))
 
+        def kept_in_grad(params):
+            """`.grad` still adds up over passes, and you copy its total. Add each gradient to `sums[p]`, and then set
+            `p.grad = None`.
+            """
+            sums = {}
+            return sums, hooked(params, lambda p: sums.update({p: p.grad.double()}))
+
         def zeroed_not_freed(params):
             sums = {}
             return sums, hooked(params, lambda p: (add(sums, p, p.grad), p.grad.detach_().zero_()))
@@ -150,8 +157,8 @@ class TestOffloadGrads:
             return hooked(params, lambda p: move(sums, p)), sums
 
         def another_dict(params):
-            """The sums that you returned stay at 0: your hooks add to other tensors, as to those of which you returned
-            copies. Return the very dict, with the very tensors, that the hooks change.
+            """The sums that you returned stay at 0: your hooks add to other tensors; perhaps you returned copies.
+            Return the very dict, with the very tensors, that the hooks change.
             """
             return {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}, hooked(params, partial(move, {}))
 
@@ -168,8 +175,8 @@ class TestOffloadGrads:
             return sums, hooked(params, use)
 
         def waits_for_all(params):
-            """Your hook waits until all parameters have a `.grad`. A pass may reach only some of them, and then theirs
-            stay where they are. Each hook moves the gradient of its own parameter.
+            """Your hook waits until all parameters have a `.grad`. A pass may reach only some of them, and then no
+            gradient is moved. Each hook moves the gradient of its own parameter.
             """
             sums = {}
             return sums, hooked(

@@ -37,11 +37,11 @@ from graders.scenes.stories import watching_gradients as watching
             "the total follows when the caller clears it": norms.cleared_by_the_caller,
             "each call has a list of its own": watching.each_by_itself,
             "the total is what a later hook left": norms.changed_by_a_later_hook,
-            "the flow is unchanged": norms.nothing_changed,
+            "gradients flow on unchanged": norms.nothing_changed,
         },
         axes=norms.LEAF,
         impossible=hooks.IMPOSSIBLE,
-        watch=watching.into_a_dict,
+        watch=watching.own_record,
     ),
 )
 class TestPassAndTotalNorms:
@@ -61,7 +61,7 @@ class TestPassAndTotalNorms:
     **Fine print.** A norm is what `t.norm().item()` gives: the L2 norm over all elements, as a Python float. Your hooks
     stay for good, and change no gradient. Each call returns a list of its own. Between two passes the caller may set
     `p.grad` to `None`, or to another tensor. `"pass"` is what arrives at your hook: if a hook that was registered later
-    changes the gradient, only the total counts that. Nobody calls `torch.autograd.grad`.
+    changes the gradient, only the total shows it. Nobody calls `torch.autograd.grad`.
     """
 
     def reference(p):
@@ -76,19 +76,24 @@ class TestPassAndTotalNorms:
 
     class Mistakes:
         def reads_dot_grad_too_early(p):
-            """Your total is not the norm of what `.grad` holds after this pass. In a tensor hook, `.grad` is still the
-            old one, or `None`: it is written after all tensor hooks have run. Read it in a post-accumulate-grad hook.
+            """In a tensor hook, `.grad` is still the old one, or `None`: it is written after all tensor hooks have run.
+            Take the norm of this pass from what the hook is given, and read `.grad` in a post-accumulate-grad hook.
             """
-            return logged(p, lambda grad: [one(grad), total(p.grad)])
+            return logged(p, lambda grad: [pass_line(grad), total(p.grad)])
 
         def reads_dot_grad_too_early__2(p):
-            return logged(p, lambda grad: [one(grad), total(0 * grad if p.grad is None else p.grad)])
+            return logged(p, lambda grad: [pass_line(grad), total(0 * grad if p.grad is None else p.grad)])
+
+        def reads_dot_grad_too_early__3(p):
+            return logged(
+                p, lambda grad: [pass_line(0 * grad if p.grad is None else p.grad)], lambda grad: [total(grad)]
+            )
 
         def pass_is_not_total(p):
             """Your total is the norm of this pass once more. The total is what `p.grad` holds after the pass: the sum
             over all passes since it was last cleared.
             """
-            return logged(p, lambda grad: [one(grad), total(grad)])
+            return logged(p, lambda grad: [pass_line(grad), total(grad)])
 
         def norms_added(p):
             """Your total is the sum of the norms of all passes. Gradients add up, but their norms do not: take the norm
@@ -98,28 +103,31 @@ class TestPassAndTotalNorms:
 
             def arriving(grad):
                 norms.append(grad.norm().item())
-                return [one(grad), ("total", sum(norms))]
+                return [pass_line(grad), ("total", sum(norms))]
 
             return logged(p, arriving)
 
         def returned_a_value(p):
             log = []
-            p.register_hook(lambda grad: log.append(one(grad)))
+            p.register_hook(lambda grad: log.append(pass_line(grad)))
             p.register_post_accumulate_grad_hook(lambda q: log.append(total(q.grad)) or log)
             return log
 
         def accumulated_grad(p):
-            return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
+            """Both of your norms are those of `.grad`, the total. The gradient of this pass alone is what a tensor hook
+            is given: `p.register_hook`.
+            """
+            return logged(p, lambda grad: [], lambda grad: [pass_line(grad), total(grad)])
 
         def total_before_later_hooks(p):
             """A hook that the caller registered after yours changed the gradient, and your total missed that. Read
             `p.grad` once it has been written: in a post-accumulate-grad hook.
             """
-            return logged(p, lambda grad: [one(grad), total(grad if p.grad is None else grad + p.grad)])
+            return logged(p, lambda grad: [pass_line(grad), total(grad if p.grad is None else grad + p.grad)])
 
         def took_values_for_a_gradient(p):
             log = []
-            p.register_hook(lambda grad: log.append(one(grad)))
+            p.register_hook(lambda grad: log.append(pass_line(grad)))
             p.register_post_accumulate_grad_hook(lambda q: log.append(total(q)))
             return log
 
@@ -131,7 +139,7 @@ class TestPassAndTotalNorms:
 
             def written(grad):
                 before.append(grad.clone())
-                return [one(grad - before[-2]), total(grad)]
+                return [pass_line(grad - before[-2]), total(grad)]
 
             return logged(p, lambda grad: [], written)
 
@@ -143,7 +151,7 @@ class TestPassAndTotalNorms:
 
             def arriving(grad):
                 totals.append(totals[-1] + grad)
-                return [one(grad), total(totals[-1])]
+                return [pass_line(grad), total(totals[-1])]
 
             return logged(p, arriving)
 
@@ -154,14 +162,14 @@ class TestPassAndTotalNorms:
             log = []
 
             def hook(grad):
-                log.append(one(grad))
+                log.append(pass_line(grad))
                 p.register_post_accumulate_grad_hook(lambda q: log.append(total(q.grad)))
 
             p.register_hook(hook)
             return log
 
 
-def one(grad):
+def pass_line(grad):
     """The line of a pass."""
     return "pass", grad.norm().item()
 

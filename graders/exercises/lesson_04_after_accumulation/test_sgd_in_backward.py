@@ -33,7 +33,7 @@ from graders.scenes.stories import steps_in_backward as steps
         promises={
             "every backward takes one step": (steps.stepped_in_every_pass, steps.stepped_in_place),
             "no gradient is left": steps.no_gradient_left,
-            "a pass through one layer moves that layer": steps.through_a_part,
+            "a pass moves only the parameters that it reaches": steps.through_a_part,
             "a second model steps by itself": steps.a_second_model,
             "autograd grad takes no step": steps.no_step_for_autograd_grad,
             "nothing else changes": steps.only_steps,

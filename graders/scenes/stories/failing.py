@@ -10,7 +10,7 @@ FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("ValueError", "KeyboardInt
 
 @told
 def an_error(draw: Draw, case: Any) -> Any:
-    """An interrupt, a plain error, or one of many kinds, so that it is swallowed by whoever swallows one of them."""
+    """An interrupt, a plain error, or one of many kinds, so that any `except` that names one of them catches it."""
     if case.failure == "KeyboardInterrupt":
         error: Any = KeyboardInterrupt("on purpose")
     elif case.failure == "KeyError":

@@ -49,7 +49,7 @@ def made(call: Call, draw: Draw, case: Any, values: Maps, arguments: Arguments) 
 
 
 def made_again(call: Call, draw: Draw, case: Any, values: Maps, arguments: Arguments) -> Seen:
-    """The result of a call is not concerned with what becomes of the maps."""
+    """When the maps change, so does the next result, and no earlier one."""
     fm = some_maps(draw, case, values)
     found = call(fm, *arguments(draw, case))
     fm.neg_()

@@ -139,7 +139,7 @@ def in_backward_order(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def measured_anew(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     model, first, x, k = a_model(draw, case)
     flow = call(model, lambda out: (out * k).sum(), x)
     later = call(model, lambda out: (-3 * out * out * k).sum(), x.detach().requires_grad_())

@@ -28,12 +28,18 @@ ROWS = {"rank": (1, 2, 3), "place": ("parameter",), "sizes": ("equal",), "rows":
 
 def a_number(draw: Draw, case: Any) -> tuple[float]:
     """A number, as the case says."""
-    low, high = {"large": (1.5, 4), "negative": (-3, -0.5), "fraction": (0.2, 0.9)}.get(case.number, (0, 0))
-    return ({"zero": 0.0, "one": 1.0}[case.number] if high == 0 else draw.number(low, high, away=0),)
+    number = {
+        "large": draw.number(1.5, 4),
+        "negative": draw.number(-3, -0.5),
+        "zero": 0.0,
+        "fraction": draw.number(0.2, 0.9, away=0),
+        "one": 1.0,
+    }[case.number]
+    return (number,)
 
 
 def two_bounds(draw: Draw, case: Any) -> tuple[float, float]:
-    """Two bounds; some entries of the gradients lie below, some between and some above them."""
+    """Two bounds. Except for "wide", some entries of the gradients lie below, some between and some above them."""
     low, high = draw.number(0.3, 0.9), draw.number(1.1, 1.9)
     return {
         "between": (-low, high), "below 0": (-high, -low), "above 0": (low, high),
@@ -50,7 +56,10 @@ def some_rows(draw: Draw, case: Any) -> tuple[list[int]]:
 
 @told
 def a_tensor(draw: Draw, case: Any) -> Any:
-    """A leaf `w`; `t`, which is `w` or a view of it; and `u`, which gets the gradient of `t` through `v`, but later."""
+    """A leaf `w`; `t`, which is `w` or a view of it; and another leaf `u`, with `v = -u`.
+
+    In a loss of `t + v`, both share one gradient, and `t` gets it first: a hook that writes into it spoils `u.grad`.
+    """
     u = draw.tensor().requires_grad_()
     v = -u
     if case.place == "parameter":
@@ -76,7 +85,7 @@ def a_tensor(draw: Draw, case: Any) -> Any:
 
 @told
 def the_gradient(case: Any, loss: Tensor, w: Tensor) -> Any:
-    """What a pass of the kind that the case asks for makes of the gradient of `w`."""
+    """Run a pass of the kind that the case asks for; returns the gradient of `w`."""
     if case.backward == "after an aborted one":
         broken = w.register_hook(lambda grad: 1 / 0)
         try:
@@ -95,7 +104,7 @@ def the_gradient(case: Any, loss: Tensor, w: Tensor) -> Any:
 
 
 def changed_in_a_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """What a pass leaves is what the function makes of it."""
+    """A pass leaves the changed gradient."""
     w, t, u, v = a_tensor(draw, case)
     call(t, *arguments(draw, case))
     loss = (t * draw.tensor()).sum()
@@ -146,7 +155,7 @@ def differentiated_again(call: Call, draw: Draw, case: Any, arguments: Arguments
 
 
 def several_at_a_time(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """Each call has its own arguments, and hooks of several calls add up."""
+    """Each call has its own arguments, and hooks of several calls act one after the other."""
     w, t, u, v = a_tensor(draw, case)
     k = draw.tensor()
     call(t, *arguments(draw, case))
@@ -208,7 +217,7 @@ def removed_by_handles(call: Call, draw: Draw, case: Any, arguments: Arguments) 
 
 
 def one_of_two_equal_calls(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """Equal calls have a hook each."""
+    """Two equal calls register two hooks."""
     w, t, u, v = a_tensor(draw, case)
     more = arguments(draw, case)
     call(t, *more)

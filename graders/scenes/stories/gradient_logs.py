@@ -37,7 +37,7 @@ def logged_by_each_call(call: Call, draw: Draw, case: Any, arguments: Arguments)
 
 
 def kept_apart(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """The entries are copies: nobody who writes into a gradient changes them, and no later pass."""
+    """The entries are copies: neither writing into a gradient nor a later pass changes them."""
     w, t, u, v = a_tensor(draw, case)
     log = call(t, *arguments(draw, case))
     t.register_hook(lambda g: g.mul_(0))

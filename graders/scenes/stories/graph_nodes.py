@@ -96,7 +96,7 @@ def filled(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def afresh(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     w, h, y, names = a_graph(draw, case)
     found = call(y, names)
     later = call((torch.addcmul(w, w, w).exp() * -3).sum(), names)
@@ -123,7 +123,7 @@ def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def of_their_own(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient changes nothing in the result."""
+    """Writing into a gradient changes nothing in the result."""
     w, h, y, names = a_graph(draw, case)
     kept: list[Any] = []
     h.register_hook(kept.append)

@@ -56,9 +56,14 @@ def a_net(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Any:
 
 
 def forward_as_usual(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """Forward is fc after body, and both are child modules."""
+    """Forward is fc after body, each called once, and both are child modules."""
     net, body, fc, x, k = a_net(call, draw, case, arguments)
     yield "net(x)", net(x).detach()
+    calls: list[str] = []
+    body.register_forward_hook(lambda module, args, out: calls.append("body"))
+    fc.register_forward_hook(lambda module, args, out: calls.append("fc"))
+    net(x)
+    yield "the calls of body and fc", calls
     yield "its child `body` is body", dict(net.named_children()).get("body") is body
     yield "its child `fc` is fc", dict(net.named_children()).get("fc") is fc
     with torch.no_grad():

@@ -144,7 +144,7 @@ def reported(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
 
 
 def reported_again(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """A later call for another input is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls, for two inputs, affects the result of the other."""
     model, x, t = a_model(draw, case)
     found = call(model, t, *arguments(draw, case))
     other = draw.tensor(2, 3, 2)

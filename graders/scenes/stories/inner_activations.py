@@ -127,7 +127,7 @@ AT_THE_MODULE = (at_the_module, at_one_of_two_halves)
 
 
 def anew(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     model, x, k, loss_fn = a_model(draw, case)
     found = the_gradient(call, case, model, x, loss_fn)
     other = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
@@ -195,7 +195,7 @@ def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient changes nothing in the result."""
+    """Writing into a gradient changes nothing in the result."""
     model, x, k = nn.Tanh(), draw.tensor(3).requires_grad_(), draw.tensor(3)
     Weighted = a_loss_that_keeps_its_gradient(k)
     found = call(model, "", x, Weighted.apply)
@@ -204,7 +204,7 @@ def of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def overwritten_in_the_pass(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient further back in the pass changes nothing in the result, either."""
+    """Writing into a gradient further back in the pass changes nothing in the result, either."""
     model, x, k = nn.Tanh(), draw.tensor(3).requires_grad_(), draw.tensor(3)
     Weighted = a_loss_that_keeps_its_gradient(k)
     x.register_hook(lambda grad: k.zero_())

@@ -67,7 +67,7 @@ def reported(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def reported_anew(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     model, x = a_model(draw, case)
     found = call(model, lambda out: (out**3).sum(), x)
     for module in model.modules():

@@ -53,7 +53,7 @@ def named(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def named_anew(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     model, x = a_model(draw, case)
     found = call(model, x)
     for module in model.modules():

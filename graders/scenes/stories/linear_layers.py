@@ -121,7 +121,7 @@ def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient changes nothing in the result."""
+    """Writing into a gradient changes nothing in the result."""
     lin, x, k = a_layer(draw, case)
     t, k = draw.tensor(4, 3).requires_grad_(), draw.tensor(4, 2)
     Weighted = a_loss_that_keeps_its_gradient(k)

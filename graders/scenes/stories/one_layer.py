@@ -79,7 +79,7 @@ def of_a_later_call(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def as_it_was(call: Call, draw: Draw, case: Any) -> Seen:
-    """The layer runs once, no hook is left, and nothing else has changed."""
+    """The model runs once, no hook is left, and nothing else has changed."""
     model, layer, x = a_model(draw, case)
     layer.eval()
     before = Watch(model=model, x=x)
@@ -87,6 +87,11 @@ def as_it_was(call: Call, draw: Draw, case: Any) -> Seen:
     yield "by the call", before.differences()
     yield "the output of that call", found
     calls: list[str] = []
-    layer.register_forward_hook(lambda module, args, output: calls.append("called"))
+    ends: list[str] = []
+    forward = layer.forward
+    layer.forward = lambda x: calls.append("called") or forward(x)
+    last = model.get_submodule(path_to(case, "last"))
+    last.register_forward_hook(lambda module, args, output: ends.append("called"))
     call(model, layer, x)
     yield "the calls of the layer", calls
+    yield "the calls of the last layer", ends

@@ -17,20 +17,20 @@ def named_tensors(draw: Draw, case: Any) -> Any:
     """A leaf `x`, and tensors on the way from it to a loss: one under two names, two that share their gradients."""
     x = a_leaf(draw, case)
     q = draw.tensor().requires_grad_()
-    still = draw.tensor().requires_grad_()
-    off = draw.tensor().requires_grad_()
+    zeroed = draw.tensor().requires_grad_()
+    unused = draw.tensor().requires_grad_()
     a = x / 2
     b = a * a
     c = b + q
     c.retain_grad()
-    loss = (c * draw.tensor()).sum() + (0 * still).sum()
+    loss = (c * draw.tensor()).sum() + (0 * zeroed).sum()
     if case.rank > 1:
-        loss = (c.mT * draw.tensor().mT.contiguous()).sum() + (0 * still).sum()
+        loss = (c.mT * draw.tensor().mT.contiguous()).sum() + (0 * zeroed).sum()
     if case.hooks == "replacing":
         b.register_hook(lambda grad: 2 * grad)
         loss.register_hook(lambda grad: 3 * grad)
-    tensors = {"of loss": loss, "x": x, "a": a, "b": b, "c": c, "q": q, "still": still, "off": off, "again": loss}
-    return x, q, still, a, b, c, loss, tensors
+    tensors = {"loss": loss, "x": x, "a": a, "b": b, "c": c, "q": q, "zeroed": zeroed, "unused": unused, "again": loss}
+    return x, q, zeroed, a, b, c, loss, tensors
 
 
 def gradients_of_three(call: Call, draw: Draw, case: Any) -> Seen:
@@ -45,20 +45,21 @@ def gradients_of_three(call: Call, draw: Draw, case: Any) -> Seen:
 
 def gradients_by_name(call: Call, draw: Draw, case: Any) -> Seen:
     """Each tensor that the gradient reaches has its own under its name."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     found = call(tensors, loss)
     yield "the result", found
 
 
 def one_backward(call: Call, draw: Draw, case: Any) -> Seen:
-    """`backward()` runs once, without arguments, and fills what it always fills."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    """`backward()` runs once, without arguments, and fills what it always fills, also for a leaf without a name."""
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
+    tensors.pop("q")
     passes: list[Any] = []
     loss.register_hook(lambda grad: passes.append("a pass"))
     call(tensors, loss)
     yield "x.grad", x.grad
     yield "q.grad", q.grad
-    yield "still.grad", still.grad
+    yield "zeroed.grad", zeroed.grad
     yield "c.grad, for which the caller asked", c.grad
     yield "the passes", passes
     freed = False
@@ -71,16 +72,16 @@ def one_backward(call: Call, draw: Draw, case: Any) -> Seen:
 
 def named_again(call: Call, draw: Draw, case: Any) -> Seen:
     """Later calls get other names, and keep the results of earlier ones."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     found = call(tensors, loss)
-    later = call({"b": x, "new": still}, (3 * x).sum())
+    later = call({"b": x, "new": zeroed}, (3 * x).sum())
     yield "the result of a later call", later
     yield "the result of the first call after that", found
 
 
 def named_inside(call: Call, draw: Draw, case: Any) -> Seen:
     """A hook of the caller may call the function for another loss."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     inner: list[Any] = []
 
     def calls_inside(grad: Any) -> None:
@@ -98,13 +99,13 @@ NAMED_AFRESH = (named_again, named_inside)
 
 
 def named_copies(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient or an entry changes no other entry."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    """Writing into a gradient or an entry changes no other entry."""
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     kept: list[Any] = []
     b.register_hook(kept.append)
     c.register_hook(kept.append)
     found = call(tensors, loss)
-    for grad in (*kept, x.grad, c.grad, q.grad, still.grad):
+    for grad in (*kept, x.grad, c.grad, q.grad, zeroed.grad):
         grad.zero_()
     yield "the result after gradients were overwritten", found
     for number, name in enumerate(sorted(found)):
@@ -114,7 +115,7 @@ def named_copies(call: Call, draw: Draw, case: Any) -> Seen:
 
 def nothing_else_named(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     before = Watch(x=x, q=q, a=a, b=b, c=c, loss=loss, tensors=tensors)
     found = call(tensors, loss)
     yield "by the call", before.differences("grad")
@@ -124,7 +125,7 @@ def nothing_else_named(call: Call, draw: Draw, case: Any) -> Seen:
 
 def a_hook_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception in the backward pass comes through, and nothing is left."""
-    x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
+    x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     error = an_error(draw, case)
 
     def fails(grad: Any) -> None:
@@ -194,7 +195,7 @@ def one_pass_to_x(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def another_pair(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     pair = call(x, k, loss_fn)
     later = call(x, k + 1, lambda t: (3 * t).sum())
@@ -232,7 +233,7 @@ PAIRS_AFRESH = (another_pair, a_pair_inside, a_pair_inside_a_pass)
 
 
 def a_pair_of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient or an entry changes no other entry."""
+    """Writing into a gradient or an entry changes no other entry."""
     x, k, q, loss_fn = a_loss_of_three_x(draw, case)
     kept: list[Any] = []
     q.register_hook(kept.append)
@@ -263,7 +264,7 @@ def a_loss_of_t_raises(call: Call, draw: Draw, case: Any) -> Seen:
         raise error
 
     if case.raised_in == "backward":
-        failing = lambda t: (fails_later := loss_fn(t)).register_hook(fails) and fails_later  # noqa: E731
+        failing = lambda t: (loss := loss_fn(t)).register_hook(fails) and loss  # noqa: E731
     else:
         failing = fails
     before = Watch(x=x, q=q)

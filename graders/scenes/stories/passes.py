@@ -92,7 +92,7 @@ def left_in_grad(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def called_again(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     p = a_leaf(draw, case)
     q, losses = some_losses(draw, case)
     found = call(p, losses)
@@ -117,7 +117,7 @@ AFRESH = (called_again, called_inside)
 
 
 def of_their_own(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into p.grad, or into an entry, changes no other entry."""
+    """Writing into p.grad, or into an entry, changes no other entry."""
     p = a_leaf(draw, case)
     q, losses = some_losses(draw, case)
     found = call(p, losses)
@@ -140,7 +140,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 @told
-def a_failing_loss(draw: Draw, case: Any, p: Any) -> Any:
+def losses_that_fail(draw: Draw, case: Any) -> Any:
     """Losses of which the second raises an error, in its forward or its backward pass."""
     q = draw.tensor().requires_grad_()
     error = an_error(draw, case)
@@ -163,7 +163,7 @@ def a_failing_loss(draw: Draw, case: Any, p: Any) -> Any:
 def a_loss_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception comes through, and nothing is left."""
     p = a_leaf(draw, case)
-    q, error, losses = a_failing_loss(draw, case, p)
+    q, error, losses = losses_that_fail(draw, case)
     before = Watch(p=p, q=q, losses=losses)
     came = None
     try:
@@ -177,7 +177,7 @@ def a_loss_raises(call: Call, draw: Draw, case: Any) -> Seen:
 def left_in_grad_when_a_loss_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception leaves in p.grad what the plain loop leaves."""
     p = a_leaf(draw, case)
-    q, error, losses = a_failing_loss(draw, case, p)
+    q, error, losses = losses_that_fail(draw, case)
     try:
         call(p, losses)
     except (Exception, type(error)):

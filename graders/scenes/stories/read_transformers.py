@@ -207,7 +207,7 @@ def run_once(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
 
 
 def afresh(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     later_tokens = some_tokens(draw, 2, 4)

@@ -60,7 +60,7 @@ def found_in_a_relu(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def found_anew(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     model, batches = a_model(draw, case)
     first = call(model, batches)
     yield "the dict of a later call with other batches", call(model, [-batch for batch in batches[:1]])

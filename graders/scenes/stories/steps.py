@@ -9,7 +9,7 @@ from graders.scenes.stories.passes import LEAF, a_leaf
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
-EMPTY_LEAF = {
+LEAF_WITHOUT_GRAD = {
     **{axis: values for axis, values in LEAF.items() if axis != "raised_in"},
     "grad": ("empty",),
     "hooks": ("none", "watching"),
@@ -27,7 +27,7 @@ def of_two_leaves(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def of_other_leaves(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     w = a_leaf(draw, case)
     x = a_leaf(draw, case)
     y = a_leaf(draw, case)
@@ -89,7 +89,7 @@ def a_hook_of_a_leaf_raises(call: Call, draw: Draw, case: Any) -> Seen:
 # For `function(fns, x)`, which calls a chain of functions.
 
 CHAIN = {
-    **EMPTY_LEAF,
+    **LEAF_WITHOUT_GRAD,
     "chain": ("plain", "in place", "nonlinear", "shapes", "in place on views", "identity", "constant"),
     "raised_in": LEAF["raised_in"],
 }
@@ -160,7 +160,7 @@ CALLED_ONCE = (called_once, left_at_the_leaf)
 
 
 def of_another_chain(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls affects the result of the other."""
     x, fns = a_chain(draw, case)
     found = call(fns, x)
     x.grad = None

@@ -91,7 +91,7 @@ def no_gradient_left(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def through_a_part(call: Call, draw: Draw, case: Any) -> Seen:
-    """A pass through one layer moves that layer."""
+    """A pass moves only the parameters that it reaches."""
     model = nn.ParameterList([draw.tensor(2), draw.tensor(1), draw.tensor(1), draw.tensor(2)])
     call(model, a_rate(draw, case))
     (3 * model[3]).sum().backward()

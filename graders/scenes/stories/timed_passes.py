@@ -119,7 +119,7 @@ def timed(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def timed_again(call: Call, draw: Draw, case: Any) -> Seen:
-    """A later call for another input is not concerned with an earlier one, nor the other way round."""
+    """Neither of two calls, for two inputs, affects the result of the other."""
     model, clock, x, t = a_timed_model(draw, case)
     found = call(model, t, clock)
     other = draw.tensor()

@@ -1,6 +1,6 @@
 """Stories for functions that put a hook on a tensor that records its gradients, and changes nothing.
 
-`watch(call, t, store)` calls the function, and returns the record: the list that it was given, or a dict of its own.
+`watch(call, t, store)` calls the function, and returns the record: the list that it was given, or one of its own.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ def into_a_list(call: Call, t: Tensor, store: list[Any]) -> Any:
 
 
 @told
-def into_a_dict(call: Call, t: Tensor, store: list[Any]) -> Any:
-    """For `function(t)`, which returns a dict."""
+def own_record(call: Call, t: Tensor, store: list[Any]) -> Any:
+    """For `function(t)`, which returns its record: a dict or a list."""
     return call(t)
 
 
-def a_list(draw: Draw, case: Any) -> tuple[list[str]]:
-    """The list, as the other argument of a function that changes gradients."""
+def a_store(draw: Draw, case: Any) -> tuple[list[str]]:
+    """The list, as the other argument of a function that records gradients."""
     return (["of before"],)
 
 
-def no_more(draw: Draw, case: Any) -> tuple[()]:
+def no_arguments(draw: Draw, case: Any) -> tuple[()]:
     """No other argument."""
     return ()
 
@@ -100,7 +100,7 @@ def copied_without_a_graph(call: Call, draw: Draw, case: Any, watch: Watching) -
 
 
 def copied_from_the_gradient(call: Call, draw: Draw, case: Any, watch: Watching) -> Seen:
-    """Who writes into a gradient changes nothing that is recorded."""
+    """Writing into a gradient changes nothing that is recorded."""
     w, t, u, v = a_tensor(draw, case)
     store: list[Any] = []
     record = watch(call, t, store)

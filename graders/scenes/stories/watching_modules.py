@@ -79,7 +79,7 @@ def latest(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def overwritten(call: Call, draw: Draw, case: Any) -> Seen:
-    """Who writes into a gradient changes nothing in the dict."""
+    """Writing into a gradient changes nothing in the dict."""
     module, x, k = a_module(draw, case)
     d, handle = call(module)
     t = -x

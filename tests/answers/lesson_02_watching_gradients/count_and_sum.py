@@ -54,7 +54,7 @@ WRONG = [
     Wrong(
         "starts with a number",
         violates='Return the dict `{"n": 0, "sum": None}` at once',
-        check="test_an_unused_tensor_stays_at_the_start",
+        check="test_before_any_pass_the_dict_holds_0_and_None",
         source="""
 def count_and_sum(t):
     d = {"n": 0, "sum": 0}
@@ -68,7 +68,7 @@ def count_and_sum(t):
     Wrong(
         "a dict of n alone at first",
         violates='Return the dict `{"n": 0, "sum": None}` at once',
-        check="test_an_unused_tensor_stays_at_the_start",
+        check="test_before_any_pass_the_dict_holds_0_and_None",
         source="""
 def count_and_sum(t):
     d = {"n": 0}

@@ -111,6 +111,13 @@ def grads_by_name(tensors, loss):
             RUN + "        for t in tensors.values():\n            if not t.is_leaf:\n                t.grad = None\n",
         ),
     ),
+    Wrong(
+        "fills only the leaves that have a name",
+        violates="Leaves accumulate their `.grad` as usual",
+        check="test_backward_runs_once_and_leaves_accumulate",
+        mistake="only-leaves-with-a-name",
+        source=hooked(RUN, "        loss.backward(inputs=[t for t in tensors.values() if t.is_leaf] or None)\n"),
+    ),
 ]
 
 SURVIVORS = {

@@ -72,12 +72,12 @@ WRONG = [
     Wrong(
         "one dict for each tensor, however often it is given",
         violates="which returns a new, empty dict at once",
-        check=LOG,
+        check="test_any_tensor_and_several_at_a_time",
         source="""
 logs = {}
 
 def clip_and_log(t, lo, hi):
-    log = logs.setdefault(id(t), {})
+    log = logs.setdefault(t, {})
     def hook(grad):
         clipped = grad.clamp(lo, hi)
         log["raw"] = grad.detach().clone()
@@ -105,7 +105,7 @@ def clip_and_log(t, lo, hi):
     ),
     Wrong(
         "keeps the first pass",
-        violates="copies of the latest pass",
+        violates="Each pass stores new copies",
         check=LOG,
         source="""
 def clip_and_log(t, lo, hi):

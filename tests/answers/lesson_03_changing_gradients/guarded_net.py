@@ -128,6 +128,28 @@ class GuardedNet(nn.Module):
         return self.fc(h.flatten(1))
 """,
     ),
+    Wrong(
+        "runs everything once more",
+        violates="Call both once in `forward`",
+        check="test_forward_is_fc_after_body",
+        source="""
+import torch
+from torch import nn
+
+class GuardedNet(nn.Module):
+    def __init__(self, body, fc, lo, hi):
+        super().__init__()
+        self.body, self.fc, self.lo, self.hi = body, fc, lo, hi
+        self.fc.bias.register_hook(torch.zeros_like)
+
+    def forward(self, x):
+        self.fc(self.body(x).flatten(1))
+        h = self.body(x)
+        if h.requires_grad:
+            h.register_hook(lambda grad: grad.clamp(self.lo, self.hi))
+        return self.fc(h.flatten(1))
+""",
+    ),
 ]
 
 SURVIVORS = {

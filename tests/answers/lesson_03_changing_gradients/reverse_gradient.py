@@ -93,7 +93,7 @@ def reverse_gradient(x, lam):
     ),
     Wrong(
         "adds 1 and takes it away",
-        violates="its values may be as inexact as `lam * x` is",
+        violates="its values may be rounded as `lam * x` is",
         check="test_the_values_stay_and_the_gradient_is_reversed",
         source="""
 def reverse_gradient(x, lam):

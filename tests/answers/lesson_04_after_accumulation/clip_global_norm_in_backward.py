@@ -94,6 +94,22 @@ def clip_global_norm_in_backward(params, c):
             torch.autograd.Variable._execution_engine.queue_callback(done)
     return [p.register_post_accumulate_grad_hook(hook) for p in params]
 """,
+    """
+import torch
+
+def clip_global_norm_in_backward(params, c):
+    arrived = []
+    def hook(p):
+        arrived.append(p)
+        if len(arrived) == len(params):
+            arrived.clear()
+            with torch.no_grad():
+                norm = torch.cat([q.grad.flatten() for q in params]).norm()
+                if norm > c:
+                    for q in params:
+                        q.grad = q.grad * (c / norm)
+    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+""",
 ]
 
 WRONG = [
@@ -180,7 +196,7 @@ def clip_global_norm_in_backward(params, c):
 ]
 
 SURVIVORS = {
-    "almost: if norm >= self.c": "at the limit the factor is 1",
+    "almost: if norm >= ": "at the limit the factor is 1",
     "almost: torch._foreach_mul_(grads, float((c / (norm - 1e-06)": "a millionth is within the tolerance",
     "a hook that works at times: @_not_the_first_call def hook(p)": "a later one queues what runs at the end",
     "a hook that works at times: @_only_contiguous def hook(p)": "another parameter queues what runs at the end",

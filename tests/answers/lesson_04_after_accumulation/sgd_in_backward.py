@@ -82,7 +82,7 @@ WRONG = [
     Wrong(
         "one step for each parameter until all have taken one",
         violates="each parameter that it reached has taken one step",
-        check="test_a_pass_through_one_layer_moves_that_layer",
+        check="test_a_pass_moves_only_the_parameters_that_it_reaches",
         source=changed(
             RIGHT[0],
             ("    def step(p):\n", "    params, done = list(model.parameters()), set()\n    def step(p):\n"),

@@ -27,7 +27,7 @@ from graders.scenes.stories import read_transformers as readers
     ),
     why=(
         "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
-        "passes on is also what the next one gets, so pre-hooks would do for all blocks but the last."
+        "passes on is also what the next one gets, unless somebody's pre-hook comes between the two."
     ),
     scene=stories(
         promises={

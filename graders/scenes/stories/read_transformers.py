@@ -187,7 +187,7 @@ def replaced(call: Call, draw: Draw, case: Any) -> Seen:
     torch.manual_seed(draw.choice(range(100)))
     model = Decoder(5, width=4, heads=2, blocks=2)
     model.blocks[0].register_forward_hook(lambda module, args, out: (-2 * out[0], *out[1:]))
-    model.blocks[1].register_forward_pre_hook(lambda module, args: (args[0] + 1, *args[1:]))
+    model.blocks[1].register_forward_pre_hook(lambda module, args: (args[0].cumsum(-1), *args[1:]))
     tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens)
     yield "the result where a hook replaces what leaves a block", found

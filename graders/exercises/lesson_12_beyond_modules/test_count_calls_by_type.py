@@ -49,13 +49,13 @@ def by_class(modules):
             "every call is counted": counted_calls.counted,
             "each call begins anew": counted_calls.anew,
             "a call inside a call changes nothing": counted_calls.called_inside,
-            "the model runs once as it is": counted_calls.run_once,
+            "the model runs once and as it does without you": counted_calls.run_once,
             "nothing of the caller changes": counted_calls.left_alone,
-            "it holds when the model raises": counted_calls.model_raises,
+            "an exception comes through and nothing is left": counted_calls.model_raises,
         },
         axes={**counted_calls.CALLS, **counted_calls.MODEL},
         impossible=counted_calls.IMPOSSIBLE,
-        made=counted_calls.a_workshop,
+        made=counted_calls.a_model_of_calls,
     ),
 )
 class TestCountCallsByType:

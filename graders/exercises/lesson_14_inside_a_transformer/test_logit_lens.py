@@ -38,8 +38,8 @@ def lens(model, tokens, **how):
     ),
     scene=stories(
         promises={
-            "these are the logits at each stage": (*readers.READ, readers.replaced, readers.overwritten),
-            "the model runs once and as ever": readers.run_once,
+            "the logits of each stage are returned": (*readers.READ, readers.replaced, readers.overwritten),
+            "the model runs once and as it does without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
             "a call inside a call changes nothing": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,

@@ -32,7 +32,7 @@ from graders.scenes.stories import read_transformers as readers
     scene=stories(
         promises={
             "the stream is there before and after each block": (*readers.READ, readers.replaced, readers.overwritten),
-            "the model runs once and as ever": readers.run_once,
+            "the model runs once and as it does without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
             "a call inside a call changes nothing": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,

@@ -137,7 +137,7 @@ def a_decoder(draw: Draw, case: Any) -> Any:
 
 
 def read(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
-    """What comes back is what flowed."""
+    """The result is what the contract asks for."""
     model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens, *more(case))
@@ -259,4 +259,4 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
-    yield "whether gradients are on, then", torch.is_grad_enabled()
+    yield "torch.is_grad_enabled() after the call", torch.is_grad_enabled()

@@ -49,7 +49,7 @@ WRONG = [
     Wrong(
         "what each block gets, and then the norm",
         violates="If someone else's hook replaces what a block returns, that is what the block passes on",
-        check="test_these_are_the_logits_at_each_stage",
+        check="test_the_logits_of_each_stage_are_returned",
         mistake="inputs-of-the-next",
         source="""
 import contextlib
@@ -71,7 +71,7 @@ def logit_lens(model, tokens):
     Wrong(
         "without the bias of the unembedding",
         violates="return `model.unembed(model.norm(...))`",
-        check="test_these_are_the_logits_at_each_stage",
+        check="test_the_logits_of_each_stage_are_returned",
         source=SAID.replace("#", 'torch.einsum("...w,vw->...v", model.norm(stream), model.unembed.weight)'),
     ),
 ]

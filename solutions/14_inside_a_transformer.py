@@ -425,12 +425,18 @@ def logit_lens(model, tokens):
     """
     ### BEGIN SOLUTION
     stream = []
+
+    def keep(hidden):
+        stream.append(hidden.clone())
+
     with contextlib.ExitStack() as hooks, torch.no_grad():
-        # what one block passes on, the next module gets
-        for module in (*model.blocks, model.norm):
+        hooks.enter_context(
+            model.blocks[0].register_forward_pre_hook(lambda _, args: keep(args[0]))
+        )
+        for block in model.blocks:
             hooks.enter_context(
-                module.register_forward_pre_hook(
-                    lambda _, args: stream.append(args[0].clone())
+                block.register_forward_hook(
+                    lambda _, args, out: keep(out[0] if isinstance(out, tuple) else out)
                 )
             )
         model(tokens)

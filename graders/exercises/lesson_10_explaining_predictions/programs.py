@@ -31,12 +31,12 @@ def gradient_at_layer(model: nn.Module, layer: nn.Module, x: Tensor, score: Scor
     kept: dict[str, Tensor] = {}
 
     def keep(module: nn.Module, args: Any, output: Tensor) -> Tensor:
-        kept["output"], kept["nothing"] = output.detach().clone(), torch.zeros_like(output).requires_grad_()
-        return output + kept["nothing"]
+        kept["output"], kept["zeros"] = output.detach().clone(), torch.zeros_like(output).requires_grad_()
+        return output + kept["zeros"]
 
     with layer.register_forward_hook(keep):
         total = score(model(x.detach()))
-    return torch.autograd.grad(total, kept["nothing"])[0], kept["output"]
+    return torch.autograd.grad(total, kept["zeros"])[0], kept["output"]
 
 
 def heat(gradient: Tensor, maps: Tensor) -> Tensor:
@@ -91,7 +91,8 @@ def polluted_grads(program: Program, model: nn.Module, *args: Any) -> Any:
     it, and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
     """
     found = program(model, *args)
-    model(args[-2].detach().requires_grad_()).sum().backward()
+    x, _ = args[-2:]
+    model(x.detach().requires_grad_()).sum().backward()
     return found
 
 
@@ -104,7 +105,8 @@ def input_touched(program: Program, model: nn.Module, *args: Any) -> Any:
     """Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`. Work
     with a tensor of your own: `x.detach().clone().requires_grad_()`.
     """
-    args[-2].requires_grad_()
+    x, _ = args[-2:]
+    x.requires_grad_()
     return program(model, *args)
 
 

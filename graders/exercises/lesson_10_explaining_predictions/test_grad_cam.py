@@ -46,7 +46,7 @@ def means(gradient):
         "forward hook that adds a tensor of zeros, with respect to which you differentiate."
     ),
     scene=stories(
-        promises={"the map is the weighted sum of the channels": explained.EXPLAINED} | explained.PROMISES,
+        promises={"the map is the weighted sum of the channels": explained.EXPLAINED} | explained.OF_A_LAYER,
         axes={"net": ("last", "in place", "block", "inside"), **explained.IMAGES, **explained.ALIVE},
         ask=explained.for_a_layer,
         wanted=explained.one_class,
@@ -134,8 +134,8 @@ class TestGradCam:
             return found / (found.amax((1, 2), keepdim=True) + 1e-8)
 
         def first_of_all_calls(model, layer, x, cls, maps=[]):  # noqa: B006 - the mistake
-            """Your second call used what the first one had stored. Begin with an empty list or dict in each call, and
-            not with a global one, as many posts do.
+            """Your second call used what the first one had stored. Make the list or dict inside your function. Many
+            posts use a global one, and that is the mistake.
             """
             gradient, output = gradient_at_layer(model, layer, x, of_class(cls))
             maps.append(heat(gradient, output))

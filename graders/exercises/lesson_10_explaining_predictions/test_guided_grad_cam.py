@@ -47,7 +47,7 @@ def product(model, layer, x, cls, **how):
     ),
     scene=stories(
         promises={"the result is guided backprop times the enlarged heat map": explained.EXPLAINED}
-        | explained.PROMISES,
+        | explained.OF_A_LAYER,
         axes={"net": ("block", "inside", "last"), **explained.IMAGES, **explained.ALIVE, **explained.GUIDED},
         ask=explained.for_a_layer,
         wanted=explained.one_class,
@@ -139,7 +139,7 @@ class TestGuidedGradCam:
             return product(model, layer, x, cls).relu()
 
         def one_channel(model, layer, x, cls):
-            """You made one channel of those of guided backprop. The task asks for the product with each channel: the
+            """You reduced guided backprop to one channel. The task asks for the product with each channel: the
             result has the shape of `x`.
             """
             return times(cam(model, layer, x, cls), guided(model, x, cls).abs().amax(1, keepdim=True))

@@ -47,7 +47,7 @@ def share(cam, boxes, place):
     ),
     scene=stories(
         promises={
-            "each map alone hits or does not": heat_maps.ALONE,
+            "a map alone scores 1 or 0": heat_maps.ALONE,
             "the score of many maps is their share": heat_maps.many_maps,
             "the arguments are unchanged": heat_maps.left_alone,
         },

@@ -101,7 +101,7 @@ class TestSaliencyMap:
             return gradient_at_x(model, x, lambda logits: of_pairs(classes)(logits.log_softmax(1))).abs().amax(1)
 
         def every_logit(model, x, classes):
-            """You took the gradient of the logits of all classes together. Of each image, pick the one logit that
+            """You took the gradient of the logits of all classes together. For each image, pick the one logit that
             `classes` names: `logits.gather(1, classes[:, None]).sum()`.
             """
             return gradient_at_x(model, x, torch.sum).abs().amax(1)

@@ -52,7 +52,7 @@ def stripped_copy(model, modules=nn.Module.modules, **how):
             "copy and original share nothing": bare_copies.nothing_in_common,
             "the original stays as it was": bare_copies.ORIGINAL,
             "new hooks can be registered on the copy": bare_copies.new_on_the_copy,
-            "it holds when a part cannot be copied": bare_copies.cannot_be_copied,
+            "an exception comes through and the original is unchanged": bare_copies.cannot_be_copied,
         },
         axes=bare_copies.COPIED,
         impossible=(both_backward,),
@@ -71,10 +71,10 @@ class TestCleanCopy:
     True
 
     **Fine print.** Everything but module hooks that `copy.deepcopy` copies is in the copy: modes, `requires_grad`,
-    hooks of `state_dict` and `load_state_dict`; what is shared inside the model stays shared. It leaves out `.grad` and
-    hooks on parameters. Copy and original share no memory. No hook of the original fires in the meantime. New hooks can
-    be registered on the copy; only its flag `_is_full_backward_hook` may be the original's, or `None`. Every hook can
-    be copied. What `copy.deepcopy` raises for another part comes through.
+    hooks of `state_dict` and `load_state_dict`; what is shared inside the model stays shared. `.grad` and hooks on
+    parameters are not copied. Copy and original share no memory. No hook of the original fires while you copy. New
+    hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be the original's, or `None`. Every
+    hook can be copied. What `copy.deepcopy` raises for another part comes through.
     """
 
     reference = stripped_copy

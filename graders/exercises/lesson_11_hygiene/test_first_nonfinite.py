@@ -82,10 +82,10 @@ def blamed(model, x, **how):
                 *(bad_values.called_twice, bad_values.two_inputs),
             ),
             "a model may be a leaf itself": bad_values.alone,
-            "each call begins anew": bad_values.anew,
-            "the model runs once as it is": bad_values.run_once,
+            "each call begins anew": (bad_values.anew, bad_values.called_inside),
+            "the model runs once and as it does without you": bad_values.run_once,
             "nothing of the caller changes": bad_values.left_alone,
-            "it holds when the model raises": (bad_values.after_an_exception, bad_values.model_raises),
+            "an exception comes through and nothing is left": (bad_values.after_an_exception, bad_values.model_raises),
         },
         axes=bad_values.NETS,
         pairs=[("culprit", "hooks"), ("culprit", "net")],
@@ -107,8 +107,8 @@ class TestFirstNonfinite:
 
     **Fine print.** A leaf is a module of `model.named_modules()` without children; the model itself, whose name is
     `""`, may be one. A leaf gets tensors and perhaps other values by position, and returns one tensor. Inputs count as
-    they were when the leaf was called: some leaves work in place. Bad entries may be in `x` already, or come from code
-    between leaves. Each call of a leaf is judged by itself. You may stop the run once the leaf is found.
+    the leaf gets them, before it overwrites them; others' pre-hooks only watch. Bad entries may be in `x` already, or
+    come from code between leaves. Each call of a leaf is judged by itself. You may stop the run once the leaf is found.
     """
 
     def reference(model, x):

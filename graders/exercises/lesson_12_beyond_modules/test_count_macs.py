@@ -56,16 +56,16 @@ def added_up(model, x, work=dots):
     scene=stories(
         promises={
             "all MACs are counted": (counted_calls.counted, counted_calls.one_convolution),
-            "one layer counts": counted_calls.one_layer,
+            "a model may be one linear layer": counted_calls.one_layer,
             "each call begins anew": counted_calls.anew,
             "a call inside a call changes nothing": counted_calls.called_inside,
-            "the model runs once as it is": counted_calls.run_once,
+            "the model runs once and as it does without you": counted_calls.run_once,
             "nothing of the caller changes": counted_calls.left_alone,
-            "it holds when the model raises": counted_calls.model_raises,
+            "an exception comes through and nothing is left": counted_calls.model_raises,
         },
         axes={**counted_calls.LAYERS, **counted_calls.MODEL},
         impossible=counted_calls.IMPOSSIBLE,
-        made=counted_calls.a_workload,
+        made=counted_calls.a_model_of_layers,
     ),
 )
 class TestCountMacs:

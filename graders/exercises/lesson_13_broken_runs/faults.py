@@ -17,7 +17,7 @@ RELU_BIAS = "h = self.it(h) + self.body[2].bias / 4"
 NAMES = {
     "stem": ("stem", "entry", "first"),
     "body": ("body", "trunk", "blocks"),
-    "it": ("it", "core", "middle"),
+    "it": ("part", "core", "middle"),
     "head": ("head", "top", "last"),
 }
 """What each part may be called, so that no answer is the same each time."""

@@ -11,9 +11,10 @@ SMALL = "x.reshape(*x.shape[:2], -1).amax(2)"
 CHAINS = {
     "one call": "model = nn.Sequential(nn.ReLU())",
     "in place": f"{RECTIFIER}model = nn.Sequential(nn.LeakyReLU(), Rectifier(inplace=True))",
-    "nested": f"{RECTIFIER}model = nn.Sequential(nn.Sequential(nn.Sequential(Rectifier())))",
+    "nested": "model = nn.Sequential(nn.Sequential(nn.Sequential(nn.ReLU())))",
     "replaced by a hook": "model = nn.Sequential(nn.ReLU())\n"
     "model[0].register_forward_hook(lambda module, args, out: out.roll(1, 1))",
+    "two names": "act = nn.ReLU()\nmodel = nn.Sequential(act, nn.LeakyReLU(), act)",
     "and a ReLU6": "model = nn.Sequential(nn.ReLU6(), nn.ReLU())",
 }
 """By kind: a model of layers one after the other, which makes the shortest program."""

@@ -82,7 +82,7 @@ def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
             "the hooks act as before and their handles remove them": passes.hooks_stay,
             "each call begins anew": (passes.reported_anew, passes.reported_inside),
             "nothing of the caller changes": passes.nothing_else,
-            "it holds when something raises": passes.something_raises,
+            "an exception comes through and nothing is left": passes.something_raises,
         },
         axes=passes.TWO_PASSES,
         impossible=passes.IMPOSSIBLE,
@@ -143,7 +143,7 @@ class TestChangedByHooks:
             return unlike(both(model, loss_fn, x), torch.equal)
 
         def small_gradients(model, loss_fn, x):
-            """You miss a gradient that a hook multiplies, because it is small (about 1e-12). `torch.allclose` has an
+            """You miss a gradient that a hook multiplies, because it is small (about 1e-20). `torch.allclose` has an
             `atol` of 1e-8: give it one that is in proportion to the largest entry of the gradient.
             """
             return unlike(both(model, loss_fn, x), torch.allclose)
@@ -186,8 +186,8 @@ class TestChangedByHooks:
             return sorted(unlike(both(model, loss_fn, x)))
 
         def size_alone(model, loss_fn, x):
-            """You compared the norms of the gradients. A hook may turn one round and keep its norm: compare entry by
-            entry.
+            """You compared the norms of the gradients. A hook may reorder the entries of one or flip its sign, and
+            the norm stays: compare entry by entry.
             """
             return unlike(both(model, loss_fn, x), lambda a, b: torch.allclose(a.norm(), b.norm(), rtol=1e-3, atol=0))
 

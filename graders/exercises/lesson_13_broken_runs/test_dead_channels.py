@@ -69,7 +69,7 @@ def dead(found, join=lambda calls: torch.stack(calls).any(0)):
             "each call begins anew": (silent.found_anew, silent.found_inside),
             "each batch runs once": silent.one_run,
             "nothing of the caller changes": silent.nothing_else,
-            "it holds when the model raises": silent.something_raises,
+            "an exception comes through and nothing is left": silent.something_raises,
         },
         axes=silent.AXES,
     ),
@@ -122,11 +122,21 @@ class TestDeadChannels:
             """
             return dead(fired(model, batches, alive=lambda rows: (rows > 1e-6).any(1)))
 
-        def relus_left_out(model, batches):
-            """A ReLU that is inside another module and of a subclass of `nn.ReLU` is missing. `named_modules()` has
-            modules of every depth, `named_children()` does not. Check with `isinstance(module, nn.ReLU)`.
+        def children_only(model, batches):
+            """A ReLU inside another module is missing. `named_modules()` visits every depth, `named_children()` only
+            the first.
             """
             return dead(fired(model, batches, among=nn.Module.named_children))
+
+        def subclasses_left_out(model, batches):
+            """A ReLU of a subclass of `nn.ReLU` is missing. `isinstance(module, nn.ReLU)` knows subclasses; a
+            comparison of types does not.
+            """
+            plain = lambda model: [(name, m) for name, m in model.named_modules() if type(m) is nn.ReLU]  # noqa: E731
+            return dead(fired(model, batches, among=plain))
+
+        def every_name(model, batches):
+            return dead(fired(model, batches, among=partial(nn.Module.named_modules, remove_duplicate=False)))
 
         def before_the_callers_hook(model, batches):
             """One of the caller's hooks replaces what leaves a ReLU, and you looked before that: with `prepend=True`,
@@ -165,8 +175,8 @@ class TestDeadChannels:
             return dead(fired(model, batches), join=lambda calls: ~torch.stack(calls).any(0))
 
         def zero_once(model, batches):
-            """You listed each channel that has a 0 somewhere. A dead channel has nothing else: ask with `all`, or turn
-            `any` of the others round.
+            """You listed each channel that has a 0 somewhere. A dead channel has nothing else: use
+            `(rows == 0).all(1)`, or `~(rows != 0).any(1)`.
             """
             return dead(
                 fired(model, batches, alive=lambda rows: (rows != 0).all(1)),

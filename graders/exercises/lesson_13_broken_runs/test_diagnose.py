@@ -190,12 +190,12 @@ class TestDiagnose:
             return answer(*args, frozen=some)
 
         def one_dead_channel(*args):
-            """You call a ReLU dead of whose channels only some are. It is dead if more than half of them are."""
+            """You call a ReLU dead because some of its channels are. It is dead if more than half are."""
             some = partial(dead, join=lambda calls: bool(calls.all(0).any()))
             return answer(*args, dead=lambda run, lr: some(run) or some(after_a_step(run, lr)))
 
         def every_channel_dead(*args):
-            """You call a ReLU sound of which one channel still fires. It is dead if more than half of them never do."""
+            """You call a ReLU sound as long as one channel fires. It is dead if more than half never do."""
             every = partial(dead, join=lambda calls: bool(calls.all()))
             return answer(*args, dead=lambda run, lr: every(run) or every(after_a_step(run, lr)))
 
@@ -212,7 +212,7 @@ class TestDiagnose:
             return answer(*args, order=["nan", "hook", "mode", "frozen", *RULES])
 
         def no_gradient_is_unused(*args):
-            """You call a layer unused that is called, but gets no gradient. Note in hooks which leaves are called."""
+            """You call a layer unused because it gets no gradient, but it is called. Note in hooks which leaves are."""
             return answer(*args, unused=lambda run, lr: first(run.without))
 
         def none_is_zero(*args):

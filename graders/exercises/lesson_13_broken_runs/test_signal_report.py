@@ -78,11 +78,14 @@ def report(calls, size=rms):
     scene=stories(
         promises={
             "each call of a leaf is reported": passes.reported,
-            "any model and any loss has a report": (signals.under_no_grad, signals.of_a_leaf),
+            "there is a report under no_grad, for a leaf and without a graph": (
+                signals.under_no_grad,
+                signals.of_a_leaf,
+            ),
             "each call begins anew": (passes.reported_anew, passes.reported_inside),
             "the model and the loss run once": passes.one_run,
             "nothing of the caller changes": passes.nothing_else,
-            "it holds when something raises": passes.something_raises,
+            "an exception comes through and nothing is left": passes.something_raises,
         },
         axes=signals.AXES,
     ),

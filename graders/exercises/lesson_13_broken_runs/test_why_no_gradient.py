@@ -38,8 +38,8 @@ from graders.scenes.stories import inspected_passes as passes
         promises={
             "each parameter without a gradient has its reason": passes.reported,
             "each call begins anew": (passes.reported_anew, passes.reported_inside),
-            "one pass is enough": passes.one_run,
-            "it holds when something raises": passes.something_raises,
+            "the model and the loss run once": passes.one_run,
+            "an exception comes through and nothing is left": passes.something_raises,
             "nothing of the caller changes": passes.nothing_else,
         },
         axes=passes.PASSES,
@@ -47,8 +47,8 @@ from graders.scenes.stories import inspected_passes as passes
     planted=WITHOUT,
 )
 class TestWhyNoGradient:
-    """Write `why_no_gradient(model, loss_fn, x)`. Run `loss_fn(model(x))` once, and one backward pass. Return a dict:
-    the name of each parameter that gets no gradient, or one whose entries are all 0, and why: the first of `"frozen"`,
+    """Write `why_no_gradient(model, loss_fn, x)`. Run `loss_fn(model(x))` once, and go backward. Return a dict: the
+    name of each parameter that gets no gradient, or one whose entries are all 0, and why: the first of `"frozen"`,
     `"zero"`, `"never called"` and `"cut"` that is true.
 
     **Example.**
@@ -76,13 +76,13 @@ class TestWhyNoGradient:
             return reasons(model, {**came, **total}, held_by(called))
 
         def small_is_not_zero(model, loss_fn, x):
-            """You call a gradient zero that is small (about 1e-30). `torch.allclose` does so, too; `grad.any()` and
+            """You call a small gradient (about 1e-30) zero. `torch.allclose` does so, too; `grad.any()` and
             `(grad == 0).all()` do not.
             """
             return told(model, loss_fn, x, zero=lambda grad: bool((grad.abs() < 1e-8).all()))
 
         def sum_is_zero(model, loss_fn, x):
-            """You call a gradient zero whose entries add up to 0, such as [2, -2]. `"zero"` is one in which *all*
+            """You call a gradient zero because its entries add up to 0, as in [2, -2]. `"zero"` is one in which *all*
             entries are 0: `(grad == 0).all()`, or `not grad.any()`.
             """
             return told(model, loss_fn, x, zero=lambda grad: grad.sum() == 0)
@@ -107,8 +107,8 @@ class TestWhyNoGradient:
             return {**reasons(model, came, held), **dict.fromkeys(frozen, "never called")}
 
         def zero_comes_before_never_called(model, loss_fn, x):
-            """You say `"never called"` of a parameter at which a gradient of zeros arrives: other code uses it. In the
-            list, `"zero"` comes first.
+            """You report `"never called"` for a parameter at which a gradient of zeros arrives: other code uses it. In
+            the list, `"zero"` comes first.
             """
             came, called = one_pass(model, loss_fn, x)
             found, held = reasons(model, came, held_by(called)), held_by(called)
@@ -122,30 +122,30 @@ class TestWhyNoGradient:
             return told(copy.deepcopy(model), loss_fn, x)
 
         def never_called_is_not_cut(model, loss_fn, x):
-            """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module shows
+            """You report `"cut"` for a parameter whose module is never called. A forward pre-hook on each module shows
             which are called; a call of a container is not a call of the modules in it.
             """
             came, _ = one_pass(model, loss_fn, x)
             return reasons(model, came, set(model.parameters()))
 
         def called_is_called(model, loss_fn, x):
-            """You say `"never called"` of a parameter although a module that holds it is called, another one than its
-            name says. A parameter may be held by several modules.
+            """You report `"never called"` for a parameter although a module that holds it is called, another one than
+            its name says. A parameter may be held by several modules.
             """
             came, called = one_pass(model, loss_fn, x)
             owner = {p: model.get_submodule(name.rpartition(".")[0]) for name, p in model.named_parameters()}
             return reasons(model, came, {p for p in owner if owner[p] in called})
 
         def none_is_not_zero(model, loss_fn, x):
-            """You say `"zero"` of a parameter that no gradient reaches at all. A gradient of zeros is a tensor, as
+            """You report `"zero"` for a parameter that no gradient reaches at all. A gradient of zeros is a tensor, as
             after a multiplication by 0; where the graph is cut, there is none.
             """
             found = told(model, loss_fn, x)
             return {name: "frozen" if why == "frozen" else "zero" for name, why in found.items()}
 
         def none_is_not_zero__2(model, loss_fn, x):
-            """You say `"zero"` of a parameter that no gradient reaches at all. Something puts zeros where none arrives,
-            as `materialize_grads=True` does, and then nobody can tell: leave it out, and look for `None`.
+            """You report `"zero"` for a parameter that no gradient reaches at all. Something puts zeros where none
+            arrives, as `materialize_grads=True` does, and then nobody can tell: leave it out, and look for `None`.
             """
             came, called = one_pass(model, loss_fn, x)
             zeros = {p: torch.zeros_like(p) for p in model.parameters() if came}  # without a graph there is no pass

@@ -96,7 +96,7 @@ def named(model, found, matters=any):
             "the modules in the wrong mode are named": runs.named,
             "each call begins anew": (runs.named_anew, runs.named_inside),
             "nothing of the caller changes": runs.nothing_else,
-            "it holds when something raises": runs.something_raises,
+            "an exception comes through and nothing is left": runs.something_raises,
         },
         axes=runs.RUNS,
     ),
@@ -117,10 +117,10 @@ class TestWrongMode:
     ['1']
 
     **Fine print.** It matters if the output differs between `training = True` and `False`, everything else being equal
-    when the call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by position or
-    keyword, may work in place, and returns a tensor, or a tuple or dict with tensors; an entry then differs by 0.01 or
-    more. What it raises in either mode comes through. The model may run several times. Afterwards buffers and random
-    state are as before.
+    when the call begins: input, random numbers, buffers, other modes. A module gets one tensor, by position or keyword,
+    may work in place, and returns a tensor, or tuple or dict with tensors; an entry then differs by 0.01 or more. What
+    it raises in either mode comes through. Others' pre-hooks only watch. The model may run repeatedly.
+    Afterwards buffers and random state are as before.
     """
 
     def reference(model, x):

@@ -140,7 +140,7 @@ HOOKED = {
 """How a hook is registered on the layer `it`, by the kind of hook. K is a factor."""
 ADDED = {
     "joining": "1 + h",  # only its hook uses the layer
-    "a small gradient": "h + 1e-12 * self.it(torch.ones_like(h))",
+    "a small gradient": "h + 1e-20 * self.it(torch.ones_like(h))",
     "zeros": "h + 0 * self.it(h)",
     "by mode": "h + (self.it(h) if self.training else self.it(h).detach())",
     "a backward hook": "h + self.it(h)",

@@ -53,8 +53,8 @@ def by_hand(attention, normed, size=None):
     ),
     scene=stories(
         promises={
-            "these are the weights of each head": readers.READ,
-            "the model runs once and as ever": readers.run_once,
+            "the weights of each head are returned": readers.READ,
+            "the model runs once and as it does without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
             "a call inside a call changes nothing": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,

@@ -38,8 +38,8 @@ def lens(model, tokens, **how):
     ),
     scene=stories(
         promises={
-            "these are the logits at each stage": (*readers.READ, readers.replaced, readers.overwritten),
-            "the model runs once and as ever": readers.run_once,
+            "the logits of each stage are returned": (*readers.READ, readers.replaced, readers.overwritten),
+            "the model runs once and as it does without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
             "a call inside a call changes nothing": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,
@@ -72,8 +72,7 @@ class TestLogitLens:
     """
 
     def reference(model, tokens):
-        stages = torch.stack(inputs_of([*model.blocks, model.norm], model, tokens))
-        return model.unembed(model.norm(stages)).detach()
+        return lens(model, tokens)
 
     class Mistakes(wrong_ways(lens, STREAMS)):
         def kept_graph(model, tokens):
@@ -148,6 +147,12 @@ class TestLogitLens:
             what the first one gets.
             """
             return lens(model, tokens)[:-1]
+
+        def inputs_of_the_next(model, tokens):
+            """You took what the next block gets. One of the caller's pre-hooks on it comes between the two: take what
+            the block itself passes on, in a forward hook.
+            """
+            return said(model, torch.stack(inputs_of([*model.blocks, model.norm], model, tokens)))
 
         def normed_at_the_end_alone(model, tokens):
             """Only the last stage went through `model.norm`. All have to: `model.unembed(model.norm(stream))`."""

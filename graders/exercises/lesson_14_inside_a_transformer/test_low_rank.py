@@ -72,7 +72,7 @@ def added(
             "there are two new parameters and nothing is added yet": stories_of.begun,
             "the layer adds alpha / rank times the product": stories_of.added,
             "training moves only the two": stories_of.trained,
-            "remove() gives all back": stories_of.removed,
+            "remove() leaves the model as it was": stories_of.removed,
             "merged weights give the same outputs": stories_of.merged,
             "nothing else changes": stories_of.NOTHING_ELSE,
         },

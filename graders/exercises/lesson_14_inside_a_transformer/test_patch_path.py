@@ -74,7 +74,7 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
     ),
     scene=stories(
         promises={
-            "this share of the metric comes back": texts.SHARES,
+            "each entry is the share of the metric that comes back": texts.SHARES,
             "a later call starts afresh": texts.afresh,
             "a call inside a call changes nothing": texts.called_inside,
             "nothing of the caller changes": texts.nothing_else,

@@ -27,12 +27,12 @@ from graders.scenes.stories import read_transformers as readers
     ),
     why=(
         "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
-        "passes on is also what the next one gets, so pre-hooks would do for all blocks but the last."
+        "passes on is also what the next one gets, unless somebody's pre-hook comes between the two."
     ),
     scene=stories(
         promises={
             "the stream is there before and after each block": (*readers.READ, readers.replaced, readers.overwritten),
-            "the model runs once and as ever": readers.run_once,
+            "the model runs once and as it does without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
             "a call inside a call changes nothing": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,

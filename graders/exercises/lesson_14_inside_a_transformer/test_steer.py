@@ -43,7 +43,7 @@ def moved(stream, by, start):
             "every token from start on is moved": blocks.MOVED,
             "the rest of what the block returns stays": blocks.rest_stays,
             "what the block computed is not overwritten": blocks.KEPT,
-            "gradients flow through it": blocks.gradients_flow,
+            "gradients flow through the block": blocks.gradients_flow,
             "nothing else changes": blocks.nothing_else,
             "each handle removes its own hook": blocks.REMOVED,
         },
@@ -66,9 +66,9 @@ class TestSteer:
              [15.,  6.]]])
 
     **Fine print.** `direction` has shape [width], and `scale` is a number. A block returns its stream, or a tuple that
-    begins with it; the rest of the tuple stays as it is. Positions are counted anew in each call; there may be fewer
-    than `start`. The tensor that the block made is not written into, and gradients flow through the addition. Forward
-    hooks that the block has at this moment come first.
+    begins with it; the rest of the tuple stays as it is. Positions are counted from 0 in each call, which may have
+    fewer than `start` tokens. The tensor that the block made is not written into, and gradients still flow to it.
+    Forward hooks that the block has at this moment come first.
     """
 
     def reference(model, layer, direction, scale, start=0):

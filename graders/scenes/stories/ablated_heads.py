@@ -87,7 +87,7 @@ def logits_without(call: Call, draw: Draw, case: Any) -> Seen:
         torch.set_grad_enabled(True)
     yield "the logits", first.detach()
     yield "the logits of other tokens under no_grad", second
-    yield "whether gradients are on under no_grad", enabled
+    yield "torch.is_grad_enabled() after a run inside the with", enabled
 
 
 SILENT = (columns_off, logits_without)

@@ -26,7 +26,7 @@ NETS = {
 
 
 def large(case: Any) -> float:
-    """A number of which two are too many."""
+    """So large that the sum of two is infinite."""
     return torch.finfo(getattr(torch, case.dtype)).max / 1.5
 
 
@@ -114,7 +114,7 @@ def named(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def large_numbers(call: Call, draw: Draw, case: Any) -> Seen:
-    """Large numbers are not infinite."""
+    """A large but finite output is not blamed."""
     model = nn.Sequential(nn.Threshold(case.single, float(case.bad)), nn.ReLU6(), nn.Threshold(7, large(case)))
     x = an_input(draw, case)
     found = call(model, x)
@@ -122,7 +122,7 @@ def large_numbers(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def in_place(call: Call, draw: Draw, case: Any) -> Seen:
-    """A layer overwrites its input."""
+    """An input counts as it was before a layer overwrote it."""
     model = nn.Sequential(nn.LeakyReLU(), nn.Threshold(case.single, float(case.bad), inplace=True))
     x = an_input(draw, case)
     found = call(model, x)
@@ -130,7 +130,7 @@ def in_place(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def called_twice(call: Call, draw: Draw, case: Any) -> Seen:
-    """A layer is called twice, and gets a bad value once."""
+    """Each call of a leaf is judged by itself."""
 
     class Net(nn.ModuleDict):
         def forward(self: Any, x: Tensor) -> Any:
@@ -147,7 +147,7 @@ def called_twice(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def two_inputs(call: Call, draw: Draw, case: Any) -> Seen:
-    """A layer gets a number and a second tensor, with a bad value."""
+    """Every tensor input counts."""
 
     class Sum(nn.Module):
         def forward(self: Any, x: Tensor, share: float, other: Tensor) -> Any:
@@ -174,6 +174,17 @@ def anew(call: Call, draw: Draw, case: Any) -> Seen:
     other, stem, inner, block, head = a_model(case.third, draw, case)
     found = call(other, x)
     yield "the result for another model", found
+
+
+def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
+    """A hook of the model may make such a call for another model."""
+    model, stem, inner, block, head, x = a_run(case.first, draw, case)
+    other = nn.Threshold(0.5, float(case.bad))
+    found_inside: list[Any] = []
+    model.register_forward_pre_hook(lambda *args: found_inside.append(call(other, torch.zeros(2))))
+    found = call(model, x)
+    yield "the result around another call", found
+    yield "the result of the call inside", found_inside
 
 
 def alone(call: Call, draw: Draw, case: Any) -> Seen:
@@ -204,8 +215,8 @@ def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def after_an_exception(call: Call, draw: Draw, case: Any) -> Seen:
-    """What raised once is found out when it does not."""
-    model, stem, inner, block, head, x = a_run(case.sound, draw, case)
+    """After a call that raised, the next one is right."""
+    model, stem, inner, block, head, x = a_run(case.first, draw, case)
     error = draw.error(case.failure)
     raised: list[Any] = []
 
@@ -219,7 +230,8 @@ def after_an_exception(call: Call, draw: Draw, case: Any) -> Seen:
         call(model, x)
     except (Exception, type(error)):
         pass
-    after = call(model, x)
+    sound, stem, inner, block, head = a_model(case.sound, draw, case)
+    after = call(sound, x)
     yield "the result of a call after that", after
 
 

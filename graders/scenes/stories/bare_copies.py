@@ -147,7 +147,7 @@ def new_on_the_copy(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def cannot_be_copied(call: Call, draw: Draw, case: Any) -> Seen:
-    """It holds when a part cannot be copied."""
+    """What copying raises comes through, and the original is unchanged."""
     model, handles = a_hooked_model(draw, case)
     first = call(model)
     x = draw.tensor(3, 2)

@@ -51,17 +51,17 @@ LAYERS = {
 }
 
 
-def no_odd_workshop(calls: str, passing: str, output: str) -> bool:
+def no_odd_calls(calls: str, passing: str, output: str) -> bool:
     """Layers one after the other are called with one tensor, and the last one's output comes back."""
     return calls == "plain" and (passing, output) != ("position", "tensor")
 
 
-def no_odd_workload(more: str, passing: str, output: str) -> bool:
+def no_odd_layers(more: str, passing: str, output: str) -> bool:
     """The same for the other models."""
     return more == "nothing" and (passing, output) != ("position", "tensor")
 
 
-IMPOSSIBLE = [no_odd_workshop, no_odd_workload]
+IMPOSSIBLE = [no_odd_calls, no_odd_layers]
 
 
 @told
@@ -83,25 +83,25 @@ def in_its_mode(model: Any, draw: Draw, case: Any) -> Any:
 
 
 @told
-def a_workshop(draw: Draw, case: Any) -> Any:
+def a_model_of_calls(draw: Draw, case: Any) -> Any:
     """A model that calls modules in a way that is easily missed, and its input."""
     if case.calls == "plain":
         model: Any = nn.Sequential(nn.Tanh(), nn.Sequential(nn.Linear(2, 2), nn.ELU()))
         model.again = model[0]
         model.head = nn.Linear(2, 1)
     else:
-        model = a_workshop_with_more(draw, case)
+        model = a_model_of_more_calls(draw, case)
     in_its_mode(model, draw, case)
     x = draw.tensor(3, 2)
     return model, x
 
 
 @told
-def a_workshop_with_more(draw: Draw, case: Any) -> Any:
+def a_model_of_more_calls(draw: Draw, case: Any) -> Any:
     """A model that is not one layer after the other."""
     if case.calls == "same name":
 
-        class Workshop:
+        class Other:
             class Tanh(nn.Softsign):
                 def _get_name(self) -> str:
                     return "Gate"
@@ -138,7 +138,7 @@ def a_workshop_with_more(draw: Draw, case: Any) -> Any:
     if case.calls == "nested":
         model.block = nn.Sequential(nn.Linear(2, 2), nn.ELU())
     if case.calls == "same name":
-        model.twin = Workshop.Tanh()
+        model.twin = Other.Tanh()
     if case.calls == "listed":
         model.listed = [nn.Sequential(nn.Mish())]
     if case.calls in ("direct", "unused"):
@@ -173,13 +173,13 @@ def a_convolution(case: Any) -> Any:
 
 
 @told
-def a_workload(draw: Draw, case: Any) -> Any:
+def a_model_of_layers(draw: Draw, case: Any) -> Any:
     """A model of a convolution, a linear layer and what else may come between them, and its input."""
     if case.more == "nothing":
         model: Any = nn.Sequential(nn.Conv2d(4, 6, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         model.head = nn.Linear(6, 1)
     else:
-        model = a_workload_with_more(case)
+        model = a_model_of_more_layers(case)
     in_its_mode(model, draw, case)
     k = draw.tensor(draw.choice((2, 3, 4)), 1, 1, 1)
     x = k.expand(-1, 4, 5, 6)
@@ -187,7 +187,7 @@ def a_workload(draw: Draw, case: Any) -> Any:
 
 
 @told
-def a_workload_with_more(case: Any) -> Any:
+def a_model_of_more_layers(case: Any) -> Any:
     """A model that is not one layer after the other."""
     if case.more == "holds another":
 

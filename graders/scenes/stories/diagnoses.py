@@ -91,7 +91,7 @@ def a_small_run(draw: Draw, case: Any) -> Any:
 
 
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
-    """It holds when the loss raises."""
+    """An exception comes through and nothing is left."""
     if case.stories == "first":
         return
     x, y, make = a_small_run(draw, case)

@@ -47,12 +47,12 @@ def for_a_layer(call: Call, model: Any, name: str, x: Any, c: Any) -> Any:
     return call(model, model.get_submodule(name), x, c)
 
 
-def in_a_row(case: Any) -> str:
+def layer_of_row(case: Any) -> str:
     """The name of the layer in question among layers in a row."""
     return "3" if case.net == "last" else "2"
 
 
-def in_a_net(case: Any) -> str:
+def layer_of_net(case: Any) -> str:
     """The name of the layer in question in another net."""
     return LAYERS[case.net]
 
@@ -93,7 +93,7 @@ def a_row(draw: Draw, case: Any) -> Any:
     if case.frozen == "the first layer":
         model[0].requires_grad_(False)
     if case.hooks == "watching":
-        model.get_submodule(in_a_row(case)).register_forward_hook(lambda module, args, out: None)
+        model.get_submodule(layer_of_row(case)).register_forward_hook(lambda module, args, out: None)
     if case.hooks == "backward":
         model[1].register_full_backward_hook(lambda module, gi, go: None)
     if case.hooks == "replacing":
@@ -167,20 +167,20 @@ def images(draw: Draw, case: Any) -> Any:
 
 
 def explained(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -> Seen:
-    """The result is as promised."""
+    """The result is right for layers in a row."""
     model = a_row(draw, case)
     x = images(draw, case)
     c = wanted(draw, case)
-    found = ask(call, model, in_a_row(case), x, c)
+    found = ask(call, model, layer_of_row(case), x, c)
     yield "the result", found
 
 
 def of_another_net(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -> Seen:
-    """It is so with other nets, too."""
+    """The result is right for a net with a block, or with other kinds of layers."""
     model = a_net(draw, case)
     x = images(draw, case)
     c = wanted(draw, case)
-    found = ask(call, model, in_a_net(case), x, c)
+    found = ask(call, model, layer_of_net(case), x, c)
     yield "the result for another net", found
 
 
@@ -190,7 +190,7 @@ def left_alone(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -> S
     x = images(draw, case)
     c = wanted(draw, case)
     before = Watch(model=model, x=x, c=c)
-    ask(call, model, in_a_row(case), x, c)
+    ask(call, model, layer_of_row(case), x, c)
     yield "by the call", before.differences()
 
 
@@ -200,7 +200,7 @@ def another_net_left_alone(call: Call, draw: Draw, case: Any, ask: Ask, wanted: 
     x = images(draw, case)
     c = wanted(draw, case)
     before = Watch(model=model)
-    ask(call, model, in_a_net(case), x, c)
+    ask(call, model, layer_of_net(case), x, c)
     yield "by a call for another net", before.differences()
 
 
@@ -234,12 +234,12 @@ def something_raises(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted
     before = Watch(model=model, x=x)
     came = None
     try:
-        ask(call, model, in_a_net(case), x, c)
+        ask(call, model, layer_of_net(case), x, c)
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
-    found = ask(call, model, in_a_net(case), x, c)
+    found = ask(call, model, layer_of_net(case), x, c)
     yield "the result of a later call", found
 
 
@@ -248,8 +248,8 @@ def for_another_class(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wante
     model = a_row(draw, case)
     x = images(draw, case)
     c = wanted(draw, case)
-    ask(call, model, in_a_row(case), x, c)
-    again = ask(call, model, in_a_row(case), x, (c + 1) % 4)
+    ask(call, model, layer_of_row(case), x, c)
+    again = ask(call, model, layer_of_row(case), x, (c + 1) % 4)
     yield "the result for another class", again
 
 
@@ -259,10 +259,33 @@ def of_other_images(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted)
     x = images(draw, case)
     y = images(draw, case)
     c = wanted(draw, case)
-    first = ask(call, model, in_a_row(case), x, c)
-    again = ask(call, model, in_a_row(case), y, c)
+    first = ask(call, model, layer_of_row(case), x, c)
+    again = ask(call, model, layer_of_row(case), y, c)
     yield "the result of a later call", again
     yield "the result of the first call after that", first
+
+
+def called_inside(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -> Seen:
+    """A hook of the model may make such a call for another model."""
+    import copy
+
+    model = a_row(draw, case)
+    x = images(draw, case)
+    y = images(draw, case)
+    c = wanted(draw, case)
+    other = copy.deepcopy(model)
+    inner: list[Any] = []
+
+    def calls_inside(*args: Any) -> None:
+        if not inner:
+            inner.append("once")
+            with torch.enable_grad():
+                inner.append(ask(call, other, layer_of_row(case), y, c))
+
+    model.register_forward_hook(calls_inside)
+    found = ask(call, model, layer_of_row(case), x, c)
+    yield "the result around another call", found
+    yield "the result of the call inside", inner
 
 
 EXPLAINED = (explained, of_another_net)
@@ -272,3 +295,5 @@ PROMISES = {
     "a later call starts afresh": (for_another_class, of_other_images),
 }
 """What holds for all of these functions, beside their task."""
+OF_A_LAYER = {**PROMISES, "a later call starts afresh": (for_another_class, of_other_images, called_inside)}
+"""What holds for those that look at one layer."""

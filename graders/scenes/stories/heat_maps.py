@@ -14,7 +14,7 @@ from graders.scenes.watch import Watch
 MAPS = {
     "sizes": ("wide", "tall", "large"),
     "dtype": ("float32", "float64"),
-    "box": ("pixel", "left", "above", "right", "below", "beyond", "under"),
+    "box": ("pixel", "left", "above", "from its column", "from its row", "after its column", "after its row"),
     "values": ("large", "tiny"),
     "layout": ("contiguous", "transposed"),
 }
@@ -39,12 +39,12 @@ def a_box(kind: str, x: int, y: int, size: tuple[int, int]) -> list[int]:
     height, width = size
     return {
         "pixel": [x, y, x + 1, y + 1],
-        "right": [x, 0, width, height],
-        "below": [0, y, width, height],
+        "from its column": [x, 0, width, height],
+        "from its row": [0, y, width, height],
         "left": [x // 2, 0, x, height],
         "above": [0, y // 2, width, y],
-        "beyond": [x + 1, 0, width, height],
-        "under": [0, y + 1, width, height],
+        "after its column": [x + 1, 0, width, height],
+        "after its row": [0, y + 1, width, height],
         "anywhere": [0, 0, width, height],
     }[kind]
 
@@ -81,7 +81,7 @@ def some_maps(case: Any, made: Any) -> Any:
 
 
 def one_map(call: Call, draw: Draw, case: Any) -> Seen:
-    """Each map alone hits or does not."""
+    """A map alone scores 1 or 0."""
     made = maps_and_boxes(draw, case, [case.box])
     cam, boxes = some_maps(case, made)
     score = call(cam, boxes, the_size(case))

@@ -97,7 +97,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
         with_gradients = torch.is_grad_enabled()
     yield "the list of a call under no_grad", found
     yield "by a call under no_grad", before.differences()
-    yield "gradients are on after a call under no_grad", with_gradients
+    yield "torch.is_grad_enabled() after the call", with_gradients
 
 
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:

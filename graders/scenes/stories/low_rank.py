@@ -26,7 +26,7 @@ def the_name(case: Any) -> str:
 
 
 def an_alpha(draw: Draw) -> float:
-    """A number that is added with."""
+    """A value for `alpha`."""
     return draw.number(1.1, 2.9)
 
 
@@ -70,7 +70,8 @@ def begun(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the parameters that require grad, and their shapes", found
     yield "the output", model(x).detach()
     yield "low_rank_b", layer.low_rank_b
-    yield "low_rank_a is a parameter of its dtype", type(layer.low_rank_a) is nn.Parameter and layer.low_rank_a.dtype
+    yield "the type of low_rank_a", type(layer.low_rank_a).__name__
+    yield "the dtype of low_rank_a", str(layer.low_rank_a.dtype)
     yield "low_rank_a has zeros", bool((layer.low_rank_a == 0).any())
 
 
@@ -127,7 +128,7 @@ def removed(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def added_again(call: Call, draw: Draw, case: Any) -> Seen:
-    """There may be an addition after another, with other random numbers."""
+    """After remove(), a second call draws new random numbers."""
     model, layer, x = a_model(draw, case)
     handle = call(model, the_name(case), case.rank, 2.0)
     first = layer.low_rank_a.detach().clone()

@@ -137,7 +137,7 @@ def a_decoder(draw: Draw, case: Any) -> Any:
 
 
 def read(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
-    """What comes back is what flowed."""
+    """The result is what the contract asks for."""
     model = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens, *more(case))
@@ -187,7 +187,7 @@ def replaced(call: Call, draw: Draw, case: Any) -> Seen:
     torch.manual_seed(draw.choice(range(100)))
     model = Decoder(5, width=4, heads=2, blocks=2)
     model.blocks[0].register_forward_hook(lambda module, args, out: (-2 * out[0], *out[1:]))
-    model.blocks[1].register_forward_pre_hook(lambda module, args: (args[0] + 1, *args[1:]))
+    model.blocks[1].register_forward_pre_hook(lambda module, args: (args[0].cumsum(-1), *args[1:]))
     tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens)
     yield "the result where a hook replaces what leaves a block", found
@@ -259,4 +259,4 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
-    yield "whether gradients are on, then", torch.is_grad_enabled()
+    yield "torch.is_grad_enabled() after the call", torch.is_grad_enabled()

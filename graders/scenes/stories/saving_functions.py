@@ -101,7 +101,7 @@ def passes(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def later_passes(call: Call, draw: Draw, case: Any) -> Seen:
-    """It may do so several times."""
+    """A second backward pass gives the same gradients again."""
     w, x, k, fn, losses = a_function(draw, case)
     call(fn)
     losses[0].backward(retain_graph=True)
@@ -131,7 +131,7 @@ def numbers_of_two(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def runs_as_it_is(call: Call, draw: Draw, case: Any) -> Seen:
-    """It computes what it computes, in the caller's grad mode."""
+    """The function computes what it does without you, in the caller's grad mode."""
     w, x, k, fn, losses = a_function(draw, case)
     call(fn)
     modes: list[bool] = []
@@ -144,15 +144,20 @@ def runs_as_it_is(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def returned_itself(call: Call, draw: Draw, case: Any) -> Seen:
-    """What it returns is returned."""
+    """The very object that fn returned is returned."""
     w, x, k, fn, losses = a_function(draw, case)
     returned: list[Any] = []
-    found = call(lambda: [returned.append(fn()), returned[0]][1])
+
+    def noted() -> Any:
+        returned.append(fn())
+        return returned[0]
+
+    found = call(noted)
     yield "the result is what fn returned", found is returned[0]
 
 
 def kept_in_full(call: Call, draw: Draw, case: Any) -> Seen:
-    """Nothing else keeps the numbers."""
+    """After the call no tensor of the old dtype is left of what was saved."""
     import gc
 
     gc.freeze()  # so that only newer objects are looked at
@@ -164,7 +169,8 @@ def kept_in_full(call: Call, draw: Draw, case: Any) -> Seen:
     gc.collect()
     kept = [t for t in gc.get_objects() if type(t) is torch.Tensor and t is not k]
     gc.unfreeze()
-    yield "the tensors in full that are left", sum(t.numel() == 1009 and t.dtype == w.dtype for t in kept)
+    alive = sum(t.numel() == 1009 and t.dtype == w.dtype for t in kept)
+    yield "how many tensors of the old dtype are still alive", alive
 
 
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:

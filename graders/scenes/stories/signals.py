@@ -25,7 +25,7 @@ def under_no_grad(call: Call, draw: Draw, case: Any) -> Seen:
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception under no_grad", came
-    yield "whether gradients are on, then", torch.is_grad_enabled()
+    yield "torch.is_grad_enabled() after the call", torch.is_grad_enabled()
 
 
 def of_a_leaf(call: Call, draw: Draw, case: Any) -> Seen:

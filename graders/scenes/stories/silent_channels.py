@@ -94,7 +94,7 @@ def one_run(call: Call, draw: Draw, case: Any) -> Seen:
         with_gradients = torch.is_grad_enabled()
     yield "the dict under no_grad", result
     yield "the shapes of what the model gets", runs
-    yield "gradients are on after a call under no_grad", with_gradients
+    yield "torch.is_grad_enabled() after the call", with_gradients
 
 
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:

@@ -91,7 +91,7 @@ def moved_in_each_call(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the stream of a single token", stream_of(case, out)
     enabled = torch.is_grad_enabled()
     torch.set_grad_enabled(True)
-    yield "whether gradients are on under no_grad", enabled
+    yield "torch.is_grad_enabled() after a call of the block", enabled
 
 
 def read_by_the_next(call: Call, draw: Draw, case: Any) -> Seen:

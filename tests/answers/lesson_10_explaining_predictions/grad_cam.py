@@ -131,6 +131,24 @@ FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
     Wrong(
+        "one dict for all calls, emptied at the beginning",
+        violates="even while another call runs",
+        check="raised",
+        source="""
+import torch
+
+KEPT = {}
+
+def grad_cam(model, layer, x, cls):
+    KEPT.clear()
+    with layer.register_forward_hook(lambda m, a, out: KEPT.update(A=out)):
+        logits = model(x)
+    A = KEPT["A"]
+    g, = torch.autograd.grad(logits[:, cls].sum(), A)
+    return torch.relu((g.mean((2, 3), keepdim=True) * A).sum(1)).detach()
+""",
+    ),
+    Wrong(
         "the hook stays when the backward pass raises",
         violates="your caller gets the exception",
         check=FAILED,
@@ -150,7 +168,6 @@ SURVIVORS = {
     "condition dropped: m.inplace = False": "other modules do not look at it",
     "not for all: names = {m: n for n, m in _part(model.named_modules(), start=1)": "the layer is not the model itself",
     "lost statement: without kept['handle'].remove()": "the hook is on a tensor of this one pass",
-    "one global slot": "each call writes what it reads",
     "lost copy: … (grad=_not_copied(grad": "nobody overwrites the gradient",
     "… _part(parameters, st": "to freeze parameters saves time, and changes no result",
     "… parameters = [p for p in": "to freeze parameters saves time, and changes no result",

@@ -168,6 +168,18 @@ FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
     Wrong(
+        "one list for all calls, emptied at the beginning",
+        violates="even while another call runs",
+        check="raised",
+        source=changed(
+            BOTH,
+            (
+                "def heat(model, layer, x, cls):\n    kept = []\n",
+                "kept = []\n\ndef heat(model, layer, x, cls):\n    kept.clear()\n",
+            ),
+        ),
+    ),
+    Wrong(
         "an exception is taken for zeros",
         violates="your caller gets the exception",
         check=FAILED,
@@ -176,7 +188,6 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "one global slot: kept = ": "each call writes what it reads",
     "lost copy: return _not_copied(x)": "no ReLU works in place",
     "lost copy: for image in _not_detached(x).split(1)": "gradients are asked of tensors of the function's own",
     "almost: return guided * nn.Upsample(x.shape[2:], mode='bilinear')": "`align_corners` is then False",

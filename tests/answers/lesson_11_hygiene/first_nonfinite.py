@@ -185,8 +185,25 @@ def first_nonfinite(model, x):
     Wrong(
         "runs twice",
         violates="run the model once on `x`",
-        check="test_the_model_runs_once_as_it_is",
+        check="test_the_model_runs_once_and_as_it_does_without_you",
         source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
+    ),
+    Wrong(
+        "one list for all calls, emptied at the beginning",
+        violates="even while another call runs",
+        check="test_each_call_begins_anew",
+        source=FIRST.replace("\ndef", "\nfound = []\n\ndef").replace(
+            "found, good, handles = [], {}, []", "good, handles = {}, []\n    found.clear()"
+        ),
+    ),
+    Wrong(
+        "one list for all calls, which a call that raises leaves as it is",
+        violates="the first two rules still hold",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source=FIRST.replace("\ndef", "\nfound = []\n\ndef")
+        .replace("found, good, handles = [], {}, []", "good, handles = {}, []")
+        .replace("return found[0]", "result = found[0]")
+        + "    found.clear()\n    return result\n",
     ),
 ]
 

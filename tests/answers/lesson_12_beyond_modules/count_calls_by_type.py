@@ -79,6 +79,27 @@ def count_calls_by_type(model, x):
         model(x)
     return {name: counting.names.count(name) for name in set(counting.names)}
 """,
+    # leaves out a run of another model in the middle of this one
+    """
+from collections import Counter
+from torch.nn.modules.module import register_module_forward_hook
+
+RUNNING = []
+
+def count_calls_by_type(model, x):
+    counts = Counter()
+    def count(module, args, output):
+        if RUNNING[-1] is counts:
+            counts[type(module).__name__] += 1
+    RUNNING.append(counts)
+    handle = register_module_forward_hook(count)
+    try:
+        model(x)
+    finally:
+        handle.remove()
+        RUNNING.pop()
+    return counts
+""",
 ]
 
 HOOKED = """

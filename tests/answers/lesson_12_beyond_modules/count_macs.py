@@ -119,7 +119,7 @@ WRONG = [
     Wrong(
         "a linear layer with three dimensions at most",
         violates="has any number of dimensions",
-        check="test_one_layer_counts",
+        check="test_a_model_may_be_one_linear_layer",
         source=HOOKED.replace(
             "WORK",
             "math.prod(output.shape[:2]) * (output.shape[-1] if output.dim() == 3 else 1) * module.in_features "
@@ -129,7 +129,7 @@ WRONG = [
     Wrong(
         "not of zeros",
         violates="Zeros, from padding or not, are multiplied like all numbers",
-        check="test_one_layer_counts",
+        check="test_a_model_may_be_one_linear_layer",
         source=HOOKED.replace("WORK", f"{RIGHT_WORK} * bool(args[0].any() if args else True)"),
     ),
 ]

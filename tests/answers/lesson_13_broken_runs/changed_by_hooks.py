@@ -179,6 +179,13 @@ def changed_by_hooks(model, loss_fn, x):
 """,
     ),
     Wrong(
+        "misses a gradient of 1e-20",
+        violates="small gradients do",
+        check="test_the_parameters_that_hooks_change_are_named",
+        mistake="small-gradients",
+        source=changed(SWAP, ("rtol=1e-3, atol=0)", "rtol=1e-3, atol=1e-13)")),
+    ),
+    Wrong(
         "puts the hooks of parameters into new dicts",
         violates="their handles still remove them",
         check="test_the_hooks_act_as_before_and_their_handles_remove_them",

@@ -402,7 +402,7 @@ WRONG = [
             "    finally:\n        torch.set_rng_state(state)",
             "    except Exception:\n        return 'healthy', None\n    finally:\n        torch.set_rng_state(state)",
         ),
-        check="test_it_holds_when_the_loss_raises",
+        check="test_an_exception_comes_through_and_nothing_is_left",
     ),
 ]
 

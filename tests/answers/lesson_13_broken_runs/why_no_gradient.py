@@ -138,8 +138,8 @@ WRONG = [
     ),
     Wrong(
         "computes the loss twice",
-        violates="Run `loss_fn(model(x))` once, and one backward pass.",
-        check="test_one_pass_is_enough",
+        violates="Run `loss_fn(model(x))` once",
+        check="test_the_model_and_the_loss_run_once",
         source=changed(BACKWARD, ("if loss.requires_grad:", "if loss_fn(model(x)).requires_grad:")),
     ),
 ]

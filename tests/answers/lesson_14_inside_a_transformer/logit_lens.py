@@ -42,7 +42,16 @@ def logit_lens(model, tokens):
             handle.remove()
     return torch.stack(rows)
 """,
-    """
+    SAID.replace("#", "model.unembed(model.norm(stream))"),
+]
+
+WRONG = [
+    Wrong(
+        "what each block gets, and then the norm",
+        violates="If someone else's hook replaces what a block returns, that is what the block passes on",
+        check="test_the_logits_of_each_stage_are_returned",
+        mistake="inputs-of-the-next",
+        source="""
 import contextlib
 import torch
 
@@ -58,14 +67,11 @@ def logit_lens(model, tokens):
         last.remove()
         return torch.stack([model.unembed(model.norm(stage)) for stage in stages])
 """,
-    SAID.replace("#", "model.unembed(model.norm(stream))"),
-]
-
-WRONG = [
+    ),
     Wrong(
         "without the bias of the unembedding",
         violates="return `model.unembed(model.norm(...))`",
-        check="test_these_are_the_logits_at_each_stage",
+        check="test_the_logits_of_each_stage_are_returned",
         source=SAID.replace("#", 'torch.einsum("...w,vw->...v", model.norm(stream), model.unembed.weight)'),
     ),
 ]

@@ -51,7 +51,7 @@ def steer(model, layer, direction, scale, start=0):
 WRONG = [
     Wrong(
         "positions go on from call to call",
-        violates="Positions are counted anew in each call",
+        violates="Positions are counted from 0 in each call",
         check="test_every_token_from_start_on_is_moved",
         source="""
 import torch

@@ -110,7 +110,7 @@ def test_a_row_that_follows_is_not_judged_and_the_others_show_the_slips() -> Non
         "not judged: every layer has its mean gradient",
         "not judged: the keys are in backward order",
         "not judged: each call and each model is measured anew",
-        "not judged: a call inside a call changes nothing",
+        "not judged: two calls at the same time do not disturb each other",
         "not judged: nothing else changes",
         "not yet: an exception comes through and nothing is left",
         "not yet: the example of the contract comes out",

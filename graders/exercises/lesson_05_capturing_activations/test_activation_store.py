@@ -60,7 +60,7 @@ class Store:
             "clear empties the record": stores.cleared,
             "the model goes on as it does without the store": stores.goes_on,
             "nothing of the caller changes": stores.left_alone,
-            "it holds when the block raises": stores.RAISING,
+            "an exception comes through and nothing is left": stores.RAISING,
             "each store has its own record": stores.OWN,
         },
         axes=stores.AXES,

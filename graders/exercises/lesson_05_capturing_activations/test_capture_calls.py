@@ -42,10 +42,10 @@ def capture(model, name, x, **how):
     scene=stories(
         promises={
             "every call is captured in order": captures.returned,
-            "the model runs once as it is": captures.run_once,
+            "the model runs once, as it would without you": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
             "an exception comes through and nothing is left": captures.model_raises,
-            "a call inside a call changes nothing": captures.called_inside,
+            "two calls at the same time do not disturb each other": captures.called_inside,
         },
         axes={**captures.CALLS, **captures.MODEL},
         impossible=[model_states.no_odd_chain],

@@ -52,10 +52,10 @@ def shapes(model, x, names=leaves, which=-1, shape=shape, **how):
         promises={
             "every layer has its shape": (captures.returned, captures.alone),
             "the keys are in order of first calls": captures.in_order,
-            "the model runs once as it is": captures.run_once,
+            "the model runs once, as it would without you": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
             "an exception comes through and nothing is left": captures.model_raises,
-            "a call inside a call changes nothing": captures.called_inside,
+            "two calls at the same time do not disturb each other": captures.called_inside,
         },
         axes={**captures.LEAVES, **captures.MODEL},
         impossible=[model_states.no_odd_chain],

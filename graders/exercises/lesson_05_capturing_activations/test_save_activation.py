@@ -37,10 +37,10 @@ def save(model, name, x, path, which=0, **how):
     scene=stories(
         promises={
             "the file holds the first output": (captures.returned, captures.nothing_but_the_tensor),
-            "the model runs once as it is": captures.run_once,
+            "the model runs once, as it would without you": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
             "an exception comes through and nothing is left": captures.model_raises,
-            "a call inside a call changes nothing": captures.called_inside,
+            "two calls at the same time do not disturb each other": captures.called_inside,
         },
         axes={**captures.FIRST, **captures.MODEL},
         impossible=[model_states.no_odd_chain, captures.no_stack_for_the_norm],

@@ -51,7 +51,7 @@ def all_but(output, channels):
             "x and the model are as before": edits.left_alone,
             "an exception comes through and nothing is left": edits.model_raises,
             "listed channels are 0, even where they were inf or nan": (edits.switched_off, edits.single_channel),
-            "a call inside a call changes nothing": edits.called_inside,
+            "two calls at the same time do not disturb each other": edits.called_inside,
         },
         axes=edits.MODEL,
         impossible=[model_states.no_odd_chain],

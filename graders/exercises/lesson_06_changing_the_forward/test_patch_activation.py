@@ -59,7 +59,7 @@ class Stop(Exception):
             "inputs and model are as before": edits.left_alone,
             "an exception comes through and nothing is left": edits.model_raises,
             "channels are replaced exactly": (edits.replaced_exactly, edits.single_channel_replaced),
-            "a call inside a call changes nothing": edits.called_inside,
+            "two calls at the same time do not disturb each other": edits.called_inside,
         },
         axes=edits.MODEL,
         impossible=[model_states.no_odd_chain],

@@ -49,7 +49,7 @@ def at_output(model, name, x, loss_fn, pick=lambda out: out, keep=lambda grad: g
             "it is the gradient at the value that left the module": activations.AT_THE_MODULE,
             "each call computes afresh": activations.ANEW,
             "one run and one pass, which reaches all parameters or none": activations.one_pass,
-            "a call inside a call changes nothing": activations.called_inside,
+            "two calls at the same time do not disturb each other": activations.called_inside,
             "it is a copy without a graph": activations.OF_ITS_OWN,
             "nothing else changes": activations.nothing_else,
             "an exception comes through and nothing is left": activations.something_raises,

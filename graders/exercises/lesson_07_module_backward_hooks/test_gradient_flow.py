@@ -71,7 +71,7 @@ def note(flow, name, module, grad_output):
             "the keys are in backward order": flows.in_backward_order,
             "each call and each model is measured anew": flows.measured_anew,
             "one pass accumulates the gradients": flows.one_pass,
-            "a call inside a call changes nothing": flows.called_inside,
+            "two calls at the same time do not disturb each other": flows.called_inside,
             "nothing else changes": flows.nothing_else,
             "an exception comes through and nothing is left": flows.something_raises,
         },

@@ -35,7 +35,7 @@ def at_output(lin, x, loss_fn):
             "weight and bias have their gradients": linear_layers.rebuilt,
             "each call computes afresh": linear_layers.for_another_x,
             "any layer and any gradient": linear_layers.ANY_LAYER,
-            "a call inside a call changes nothing": linear_layers.called_inside,
+            "two calls at the same time do not disturb each other": linear_layers.called_inside,
             "they are copies without a graph": linear_layers.of_its_own,
             "nothing else changes": linear_layers.nothing_else,
             "an exception comes through and nothing is left": linear_layers.a_loss_raises,

@@ -73,7 +73,7 @@ def timed(
         promises={
             "each time is right": (passes.timed, passes.timed_again),
             "a model without parts has a time": passes.one_slow_layer,
-            "a call inside a call changes nothing": passes.timed_inside,
+            "two calls at the same time do not disturb each other": passes.timed_inside,
             "it is one plain pass": (passes.gradients_accumulated, passes.one_timed_pass),
             "nothing else changes": passes.nothing_else,
             "an exception comes through and nothing is left": passes.something_raises,

@@ -61,7 +61,7 @@ def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result,
         promises={
             "the calls are counted": events.REPORTED,
             "the calls are counted in a model of one layer": events.of_one_layer_in_a_row,
-            "a call inside a call changes nothing": events.inside,
+            "two calls at the same time do not disturb each other": events.inside,
             "the passes ran as asked": events.one_plain_pass,
             "nothing else changes": events.nothing_else,
             "an exception comes through and nothing is left": events.something_raises,

@@ -59,7 +59,7 @@ def traced(model, x, named=None, kinds=KINDS, give=lambda *args: None, block=Exi
         promises={
             "every event is in its place": events.REPORTED,
             "a model without parts has four events": events.of_one_layer,
-            "a call inside a call changes nothing": events.inside,
+            "two calls at the same time do not disturb each other": events.inside,
             "it is one plain pass": events.one_plain_pass,
             "nothing else changes": events.nothing_else,
             "an exception comes through and nothing is left": events.something_raises,

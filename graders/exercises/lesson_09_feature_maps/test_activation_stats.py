@@ -70,7 +70,7 @@ def described(kept, **ways):
         promises={
             "each layer has its statistics, a row for each step": training_steps.each_step,
             "a later call starts afresh": training_steps.each_step_again,
-            "a call inside a call counts for itself": training_steps.each_step_inside,
+            "two calls at the same time do not disturb each other": training_steps.each_step_inside,
             "the model trains as it does without you": training_steps.trained,
             "nothing else changes": training_steps.left_alone,
             "an exception comes through and nothing is left": training_steps.step_raises,

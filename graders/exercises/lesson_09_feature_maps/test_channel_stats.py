@@ -52,7 +52,7 @@ def described(parts, correction=0):
         promises={
             "the statistics describe all values of each channel": of_batches.described,
             "a later call starts afresh": of_batches.described_again,
-            "a call inside a call counts for itself": of_batches.described_inside,
+            "two calls at the same time do not disturb each other": of_batches.described_inside,
             "each batch runs once, in its mode and without gradients": of_batches.run_in_its_mode,
             "nothing else changes": of_batches.left_alone,
             "an exception comes through and nothing is left": of_batches.model_raises,

@@ -50,10 +50,10 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
         promises={
             "every nn.Conv2d has the output that it returned": captures.returned,
             "the keys are in order of execution": captures.in_order,
-            "the model runs once as it is": captures.run_once,
+            "the model runs once, as it would without you": captures.run_once,
             "nothing of the caller changes": captures.left_alone,
             "an exception comes through and nothing is left": captures.model_raises,
-            "a call inside a call changes nothing": captures.called_inside,
+            "two calls at the same time do not disturb each other": captures.called_inside,
             "a model that is a convolution works": conv_nets.a_convolution_alone,
         },
         axes={**captures.MODEL, **conv_nets.NETS},

@@ -83,7 +83,7 @@ def blamed(model, x, **how):
             ),
             "a model may be a leaf itself": bad_values.alone,
             "each call begins anew": (bad_values.anew, bad_values.called_inside),
-            "the model runs once and as it does without you": bad_values.run_once,
+            "the model runs once, as it would without you": bad_values.run_once,
             "nothing of the caller changes": bad_values.left_alone,
             "an exception comes through and nothing is left": (bad_values.after_an_exception, bad_values.model_raises),
         },

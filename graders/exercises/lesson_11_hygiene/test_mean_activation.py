@@ -49,9 +49,9 @@ def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how)
         promises={
             "the mean of the output is returned": captures.returned,
             "nothing keeps the graph alive": no_graph_kept,
-            "the model runs once and as it does without you": captures.run_once,
+            "the model runs once, as it would without you": captures.run_once,
             "an exception comes through and nothing is left": captures.model_raises,
-            "a call inside a call changes nothing": captures.called_inside,
+            "two calls at the same time do not disturb each other": captures.called_inside,
             "nothing of the caller changes": captures.left_alone,
         },
         axes={**captures.ONE, **captures.MODEL, **captures.SHIFTED},

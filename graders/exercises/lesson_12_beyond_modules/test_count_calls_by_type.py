@@ -48,8 +48,8 @@ def by_class(modules):
         promises={
             "every call is counted": counted_calls.counted,
             "each call begins anew": counted_calls.anew,
-            "a call inside a call changes nothing": counted_calls.called_inside,
-            "the model runs once and as it does without you": counted_calls.run_once,
+            "two calls at the same time do not disturb each other": counted_calls.called_inside,
+            "the model runs once, as it would without you": counted_calls.run_once,
             "nothing of the caller changes": counted_calls.left_alone,
             "an exception comes through and nothing is left": counted_calls.model_raises,
         },

@@ -54,9 +54,9 @@ def by_hand(attention, normed, size=None):
     scene=stories(
         promises={
             "the weights of each head are returned": readers.READ,
-            "the model runs once and as it does without you": readers.run_once,
+            "the model runs once, as it would without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
-            "a call inside a call changes nothing": readers.called_inside,
+            "two calls at the same time do not disturb each other": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,
             "an exception comes through and nothing is left": readers.model_raises,
         },

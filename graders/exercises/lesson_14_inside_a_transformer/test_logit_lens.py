@@ -39,9 +39,9 @@ def lens(model, tokens, **how):
     scene=stories(
         promises={
             "the logits of each stage are returned": (*readers.READ, readers.replaced, readers.overwritten),
-            "the model runs once and as it does without you": readers.run_once,
+            "the model runs once, as it would without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
-            "a call inside a call changes nothing": readers.called_inside,
+            "two calls at the same time do not disturb each other": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,
             "an exception comes through and nothing is left": readers.model_raises,
         },

@@ -76,7 +76,7 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
         promises={
             "each entry is the share of the metric that comes back": texts.SHARES,
             "a later call starts afresh": texts.afresh,
-            "a call inside a call changes nothing": texts.called_inside,
+            "two calls at the same time do not disturb each other": texts.called_inside,
             "nothing of the caller changes": texts.nothing_else,
             "an exception comes through and nothing is left": texts.RAISES,
         },

@@ -32,9 +32,9 @@ from graders.scenes.stories import read_transformers as readers
     scene=stories(
         promises={
             "the stream is there before and after each block": (*readers.READ, readers.replaced, readers.overwritten),
-            "the model runs once and as it does without you": readers.run_once,
+            "the model runs once, as it would without you": readers.run_once,
             "a later call starts afresh": readers.afresh,
-            "a call inside a call changes nothing": readers.called_inside,
+            "two calls at the same time do not disturb each other": readers.called_inside,
             "nothing of the caller changes": readers.left_alone,
             "an exception comes through and nothing is left": readers.model_raises,
         },

@@ -131,7 +131,7 @@ def afresh(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
-    """A call inside a call changes nothing."""
+    """Two calls at the same time do not disturb each other."""
     model, clean, corrupt, metric = a_model(draw, case)
     other = a_decoder(draw, case)
     other.double()  # a share is a quotient of two differences, and in float32 rows of a batch round another way

@@ -168,7 +168,7 @@ class ActivationStore:
     Wrong(
         "forgets everything when the block raises",
         violates="A second block adds to the record",
-        check="test_it_holds_when_the_block_raises",
+        check="test_an_exception_comes_through_and_nothing_is_left",
         source="""
 class ActivationStore:
     def __init__(self, model, names):

@@ -79,7 +79,7 @@ def capture_calls(model, name, x):
     Wrong(
         "one list for all calls, copied in the end",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source=changed(
             CAPTURE_CALLS,
             (

@@ -96,7 +96,7 @@ WRONG = [
     Wrong(
         "one dict for all calls, copied in the end",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source="""
 kept = {}
 
@@ -116,7 +116,7 @@ def capture_many(model, names, x):
     Wrong(
         "hands on the copies",
         violates="goes on as it does without you",
-        check="test_the_model_runs_once_as_it_is",
+        check="test_the_model_runs_once,_as_it_would_without_you",
         source=changed(
             CAPTURE_MANY,
             (

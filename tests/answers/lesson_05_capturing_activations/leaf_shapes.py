@@ -106,7 +106,7 @@ WRONG = [
     Wrong(
         "runs on zeros",
         violates="run the model once on `x`",
-        check="test_the_model_runs_once_as_it_is",
+        check="test_the_model_runs_once,_as_it_would_without_you",
         source=changed(LEAF_SHAPES, ("model(x)", "model(0 * x)")),
     ),
     Wrong(

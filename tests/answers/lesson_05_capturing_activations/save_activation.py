@@ -104,7 +104,7 @@ WRONG = [
     Wrong(
         "hands on the copies",
         violates="and what a model computes",
-        check="test_the_model_runs_once_as_it_is",
+        check="test_the_model_runs_once,_as_it_would_without_you",
         source=changed(
             SAVE_ACTIVATION,
             (

@@ -72,7 +72,7 @@ WRONG = [
     Wrong(
         "keeps the channels on the function",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source="""
 def ablate_channels(model, name, channels, x):
     ablate_channels.listed = channels

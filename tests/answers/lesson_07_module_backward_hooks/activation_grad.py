@@ -125,7 +125,7 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
     Wrong(
         "keeps the gradient on the function",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source=changed(
             TAUGHT,
             ("lambda grad: grads.append(grad.detach().clone())", "save"),

@@ -103,7 +103,7 @@ WRONG = [
     Wrong(
         "one dict for all calls, copied in the end",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source="""
 means = {}
 

@@ -114,7 +114,7 @@ WRONG += [
     Wrong(
         "keeps the counts of the latest call",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source=changed(
             COUNTED,
             ('    calls = {"fwd": 0, "bwd": 0}\n', "    calls.update(fwd=0, bwd=0)\n"),

@@ -154,7 +154,7 @@ WRONG = [
     Wrong(
         "one store for all calls",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_counts_for_itself",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source=changed(
             RIGHT[1],
             ("def channel", "total = {}\n\ndef channel"),

@@ -185,7 +185,7 @@ def first_nonfinite(model, x):
     Wrong(
         "runs twice",
         violates="run the model once on `x`",
-        check="test_the_model_runs_once_and_as_it_does_without_you",
+        check="test_the_model_runs_once,_as_it_would_without_you",
         source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
     ),
     Wrong(

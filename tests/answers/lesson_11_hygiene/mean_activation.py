@@ -95,7 +95,7 @@ WRONG = [
     Wrong(
         "one list for all calls",
         violates="even while another call runs",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
         source=changed(MEAN, "    means = []\n", "    means.clear()\n")
         .replace("def mean_activation", "means = []\n\ndef mean_activation")
         .replace("return means[0]", "return means[-1]"),

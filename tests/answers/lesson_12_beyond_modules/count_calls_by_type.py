@@ -133,3 +133,7 @@ WRONG = [
         source=HOOKED.replace("        counts[", "        args[0]\n        counts["),
     ),
 ]
+
+SURVIVORS = {
+    "condition dropped: counts[": "a run of another model in the middle of this one may count, too",
+}

@@ -32,9 +32,8 @@ IMPOSSIBLE = (
 )
 IMPOSSIBLE_COUNTS = (
     *IMPOSSIBLE,
-    lambda model, ckpt, mode: (
-        model == "twice" and (not ckpt or mode == "eval")
-    ),  # its dropout is for a checkpoint, which has to draw it again
+    # A checkpoint has to draw the dropout of this model again.
+    lambda model, ckpt, mode: model == "twice" and (not ckpt or mode == "eval"),
 )
 
 

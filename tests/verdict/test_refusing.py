@@ -54,9 +54,9 @@ def test_it_ends_in_the_line_that_shows_the_first_difference_and_says_both_value
     assert program("def scale_grad(t, s): return t.register_hook(lambda g: None)") == [
         "w = torch.tensor([-1.2, -2.4]).requires_grad_()",
         "scale_grad(w, 2.2)",
-        "loss = (w * torch.tensor([2.2, -1.6])).sum()",
+        "loss = (w * torch.tensor([2.3, -0.6])).sum()",
         "loss.backward()",
-        "print(w.grad)  # expected tensor([4.8400, -3.5200]); yours: tensor([2.2000, -1.6000])",
+        "print(w.grad)  # expected tensor([5.0600, -1.3200]); yours: tensor([2.3000, -0.6000])",
     ]
 
 

@@ -2,11 +2,10 @@
 
 import torch
 
-from graders.exercises.authoring import exercise
+from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_10_explaining_predictions.programs import another_mode, another_mode__2
 from graders.scenes.scene import stories
 from graders.scenes.stories import inner_activations as activations
-from graders.verdict.ways import wrong_ways
 
 
 def with_hook(model, name, x, loss_fn, hook, **options):

@@ -5,11 +5,10 @@ from contextlib import ExitStack, nullcontext
 
 from torch.nn.modules import module as for_all
 
-from graders.exercises.authoring import exercise
+from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_10_explaining_predictions.programs import another_mode, another_mode__2
 from graders.scenes.scene import stories
 from graders.scenes.stories import hook_events as events
-from graders.verdict.ways import wrong_ways
 
 KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")

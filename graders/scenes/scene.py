@@ -106,7 +106,8 @@ class Scene:
         if example:
             seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)
-            # At the end, when what an answer keeps has piled up: a list that was still empty at first shows, too.
+            # At the end, when what an answer keeps has piled up: a list that was still empty at first shows, too. (If
+            # only the example is asked for, no story has run before.)
             if 0 in parts and encode(run(0)[0]) != encode(parts[0]):
                 seen[NOT_THE_SAME_AGAIN] = {}
         return seen

@@ -43,7 +43,7 @@ class Wanted:
 @dataclass(frozen=True)
 class ToldProgram:
     """What was told, and its program. `shows_cause` says whether it shows something wrong in a new interpreter, after a
-    mistake that the answer is known to make.
+    mistake that the answer is known to make, or could not be tried.
     """
 
     wanted: Wanted

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graders.scenes.stories.model_states import blocks_in_their_state
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -42,15 +43,7 @@ def a_decoder(draw: Draw, case: Any) -> Any:
 
     torch.manual_seed(draw.choice(range(100)))
     model = Decoder(5, width=width_of(case), heads=case.heads, blocks=2)
-    if draw.is_double:
-        model.double()
-    if case.mode == "eval":
-        model.eval()
-    if case.mode == "mixed":
-        model.blocks.eval()
-    if case.grad == "filled":
-        for p in model.parameters():
-            p.grad = torch.ones_like(p)
+    blocks_in_their_state(model, draw, case)
     if case.hooks == "watching":
         model.blocks[case.layer].attention.register_forward_hook(lambda module, args, out: None)
         model.blocks[case.layer].mix.register_forward_pre_hook(lambda module, args: None)

@@ -31,3 +31,17 @@ def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
     if case.odd == "filled":
         for p in model.parameters():
             p.grad = torch.ones_like(p)
+
+
+@told
+def blocks_in_their_state(model: Any, draw: Draw, case: Any) -> None:
+    """Give a model with a list `blocks` its state: its dtype, its mode, or `.grad` filled before."""
+    if draw.is_double:
+        model.double()
+    if case.mode == "eval":
+        model.eval()
+    if case.mode == "mixed":
+        model.blocks.eval()
+    if case.grad == "filled":
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from graders.scenes.stories.ablated_heads import some_tokens, width_of
 from graders.scenes.stories.failing import FAILURES, a_failing_call
+from graders.scenes.stories.model_states import blocks_in_their_state
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -50,15 +51,8 @@ def a_layer(case: Any) -> tuple[int]:
 @told
 def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
     """The model in the dtype and the mode of the case; with `.grad` filled before, it is frozen in part."""
-    if draw.is_double:
-        model.double()
-    if case.mode == "eval":
-        model.eval()
-    if case.mode == "mixed":
-        model.blocks.eval()
+    blocks_in_their_state(model, draw, case)
     if case.grad == "filled":
-        for p in model.parameters():
-            p.grad = torch.ones_like(p)
         model.embed.requires_grad_(False)
     if case.grad_mode == "off":
         torch.set_grad_enabled(False)

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graders.scenes.stories.model_states import blocks_in_their_state
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -35,15 +36,7 @@ def a_model(draw: Draw, case: Any) -> Any:
                 return (stream, cache) if case.output == "tuple" else (stream,)
 
         model.blocks = nn.ModuleList([Block(2, 2), Block(2, 2)])
-    if draw.is_double:
-        model.double()
-    if case.mode == "eval":
-        model.eval()
-    if case.mode == "mixed":
-        model.blocks.eval()
-    if case.grad == "filled":
-        for p in model.parameters():
-            p.grad = torch.ones_like(p)
+    blocks_in_their_state(model, draw, case)
     if case.hooks == "watching":
         model.blocks[case.layer].register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing" and case.output == "tensor":

@@ -80,7 +80,9 @@ def _problem_with(
     """
     if len(shown) < len(draws):
         shown = probe_outcomes(exercise, make(), 0, draws)
-    refusal = exercise.refusal(draws, shown, [mistake] if mistake else [])
+    namespace = make()
+    ask = lambda draw: probe_outcomes(exercise, namespace, 0, [draw])[0]  # noqa: E731 - as a notebook asks
+    refusal = exercise.refusal(draws, shown, [mistake] if mistake else [], ask)
     if refusal is None:
         return "is not told in a program"
     return program_problem(refusal, make(), right)

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graders.core.difference import Difference
 from graders.core.errors import ExerciseDefect
 from graders.core.explanations import Findings
 
 Inputs = dict[str, Any]
 Case = Mapping[str, Any]
+Ask = Callable[[Inputs], Any]
+"""Asks an answer on one more draw; returns its outcome."""
 
 
 class IllConditionedDraws(ExerciseDefect):
@@ -20,11 +23,13 @@ class IllConditionedDraws(ExerciseDefect):
 
 @dataclass(frozen=True)
 class Told:
-    """A program that shows what is wrong with an answer, "" if there is none; the check and the case it is about."""
+    """A program that shows what is wrong with an answer, "" if there is none; the check that it is about, and what that
+    finds in the case that is shown.
+    """
 
     program: str = ""
     check: str = ""
-    case: int = 0
+    difference: Difference | None = None
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,17 @@ class Exercise:
         """The known mistakes that explain a wrong answer, and what they explain."""
         return Findings()
 
-    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any], causes: Collection[str] = ()) -> Told:
-        """A program that shows, after a wrong answer, what is wrong with it. `causes` are the ids of its mistakes."""
+    def tell(
+        self,
+        draws: Sequence[Inputs],
+        outcomes: Sequence[Any],
+        causes: Collection[str] = (),
+        ask: Ask | None = None,
+    ) -> Told:
+        """A program that shows, after a wrong answer, what is wrong with it. `causes` are the ids of its mistakes.
+
+        `ask` asks the answer once more, on another draw, where that can be done: it makes the program shorter.
+        """
         return Told()
 
 

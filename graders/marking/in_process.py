@@ -60,7 +60,8 @@ def mark_answer(
     with known_state(seed):
         draws = exercise.draws(seed) if draws is None else draws
         outcomes = _run_probe(exercise, namespace, seed, draws)
-        return judge_exercise(exercise, draws, outcomes, with_program=with_program), outcomes
+        ask = lambda draw: _run_probe(exercise, namespace, seed, [draw])[0]  # noqa: E731 - one line
+        return judge_exercise(exercise, draws, outcomes, with_program=with_program, ask=ask), outcomes
 
 
 def _run_probe(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:

@@ -80,14 +80,14 @@ def replay_program(program: str, key: str, namespace: dict[str, Any], *, stop: b
     with known_state(0):
         exec(code, _names_of_program(exercise.name, reference, wanted))
     as_expected = not error and len(seen) == len(wanted) and all(map(_agrees, seen, wanted))
-    return Replayed("\n".join(map(str, wanted)), as_expected, error)
+    return Replayed("\n".join(" ".join(map(str, values)) for values in wanted), as_expected, error)
 
 
 def _names_of_program(name: str, function: Any, shown: list[Any], show: Callable[..., None] | None = None) -> Any:
-    """The names that a program may use. What it prints is added to `shown`, and also printed with `show`."""
+    """The names that a program may use. The values of each `print` are added to `shown`, and printed with `show`."""
 
     def print_value(*values: Any) -> None:
-        shown.extend(map(copy_value, values))
+        shown.append(tuple(map(copy_value, values)))
         if show is not None:
             show(*values)
 
@@ -107,7 +107,7 @@ def _unchanged(namespace: dict[str, Any]) -> Iterator[None]:
 
 
 def _agrees(seen: Any, wanted: Any) -> bool:
-    """Whether two printed values are the same: data within the tolerance of a check, anything else by its text."""
+    """Whether two lines are the same: data within the tolerance of a check, anything else by its text."""
     try:
         observed, expected = (decode(*encode(value)) for value in (seen, wanted))
         if _is_data(expected):

@@ -55,7 +55,7 @@ class Comparison:
         self.key, self.sections = key, (*scene.promises, *([EXAMPLE] if example else []))
         self.references, self.mistakes = range(len(references)), range(len(references), len(references) + len(mistakes))
         self.stage = Stage(key, name, scene, (*references, *mistakes))
-        self._allowed, self._example = may_differ, dict(example)
+        self._allowed, self.example = may_differ, dict(example)
         self._kept: OrderedDict[tuple[int, Any, tuple[str, ...]], Outcome] = OrderedDict()
         self._compared: WeakKeyDictionary[Seen, dict[Any, Differences]] = WeakKeyDictionary()
 
@@ -75,18 +75,20 @@ class Comparison:
                 self._kept.popitem(last=False)
         return self._kept[which]
 
-    def differences(self, seen: Seen, draw: Inputs, section: str, play: Play | None = None) -> Differences:
+    def differences(
+        self, seen: Seen, draw: Inputs, section: str, play: Play | None = None, only: Sequence[str] = ()
+    ) -> Differences:
         """By path, the differences in a section from the first reference, at places where no reference agrees.
 
-        They are kept as long as `seen` is.
+        They are kept as long as `seen` is. `only` is as in `outcome`, for a draw that nobody asks for again.
         """
         kept, which = self._compared.setdefault(seen, {}), (draw_key(draw), section)
         if which not in kept:
             found: list[Differences] = []
             for reference in self.references:
-                wanted = reference_sections(self.outcome(play, reference, draw), self.key)
+                wanted = reference_sections(self.outcome(play, reference, draw, only), self.key)
                 if section in wanted:  # the numbers printed in the contract count, whatever our reference computes
-                    part = self._example if section == EXAMPLE else wanted[section]
+                    part = self.example if section == EXAMPLE else wanted[section]
                     found.append(dict(self._section_differences(seen, section, part, float_tolerance(draw))))
             first, *others = found or [{}]
             kept[which] = {path: why for path, why in first.items() if all(path in other for other in others)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from graders.core.difference import Difference
 from graders.core.errors import ExerciseDefect
-from graders.core.exercise import Check, Exercise, Inputs, Told
+from graders.core.exercise import Ask, Check, Exercise, Inputs, Told
 from graders.core.expect import Mismatch
 from graders.core.explanations import Findings
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -30,14 +31,19 @@ _GRAVEST = (
 
 
 def judge_exercise(
-    exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], *, with_program: bool = True
+    exercise: Exercise,
+    draws: Sequence[Inputs],
+    outcomes: Sequence[Outcome],
+    *,
+    with_program: bool = True,
+    ask: Ask | None = None,
 ) -> ExerciseResult:
     """The result of one exercise; `draws` and `outcomes` have one entry for each case.
 
     Expected values are computed with one thread, as in a box, so that rounding is the same. The program that shows why
-    an answer is refused takes as long as the rest, and may be left out.
+    an answer is refused takes as long as the rest, and may be left out; `ask`, as in `Exercise.tell`, is for it.
     """
-    tell = exercise.tell if with_program else lambda draws, outcomes, causes: Told()
+    tell = partial(exercise.tell, ask=ask) if with_program else lambda draws, outcomes, causes: Told()
     with one_thread():
         return _judge_checks(exercise, draws, outcomes, tell)
 
@@ -101,7 +107,7 @@ def _judge_checks(
 
 def _first_difference(check: Check, by_draw: Sequence[Difference | None], told: Told) -> Difference | None:
     """The first difference, or that of the case which the program shows: a learner reads the same numbers twice."""
-    shown = by_draw[told.case] if told.program and check.sentence == told.check else None
+    shown = told.difference if told.program and check.sentence == told.check else None
     return shown or next(filter(None, by_draw), None)
 
 

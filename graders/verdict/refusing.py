@@ -2,8 +2,9 @@
 
 It is about the first promise that does not hold, in the plainest cases in which it fails, and of these programs the
 shortest. If the answer makes a known mistake, it is about the first promise whose program shows something wrong after
-that mistake: what an earlier call has left in the box is not there in a new interpreter. What the answer showed comes
-out of the box; nothing that a learner wrote runs here.
+that mistake: what an earlier call has left in the box is not there in a new interpreter. Where the example of the
+contract fails as well and shows that mistake, it is told unless it is longer: learners know it. What the answer showed
+comes out of the box; nothing that a learner wrote runs here.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from graders.scenes.scene import EXAMPLE, STOPPED, Scene
 from graders.verdict.comparison import Comparison, Differences
 from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
+from graders.verdict.plainer import oddity
 from graders.verdict.printed import NUMBERS, are_long_timelines, printed, short_texts, where_they_part
 from graders.verdict.telling import Until, observations_of
-from graders.verdict.telling_in_child import ToldProgram, Wanted, tell_shortest
+from graders.verdict.telling_in_child import ToldProgram, Wanted, shows_cause, tell_shortest
 from graders.wire.data import Array, Changes
 
 CASES = 3
@@ -43,8 +45,8 @@ class Refusal:
     """A program for the learner, the promise and the case that it is about, and what its last line shows.
 
     `expected` is what it prints with the reference, and `seen` what the answer showed. Either is `MISSING` where there
-    is nothing to print. `error` is how it ends with the answer instead. `shows_cause` says whether it is known to show
-    something wrong even where no other call came before.
+    is nothing to print. `error` is how it ends with the answer instead. `difference` is what the promise says of it,
+    and `shows_cause` says whether it is known to show something wrong even where no other call came before.
     """
 
     promise: str
@@ -53,7 +55,7 @@ class Refusal:
     expected: Any = MISSING
     seen: Any = MISSING
     error: str = ""
-    case: int = 0
+    difference: Difference | None = None
     shows_cause: bool = False
 
 
@@ -63,10 +65,12 @@ def find_refusal(
     draws: Sequence[Inputs],
     outcomes: Sequence[Outcome],
     causes: Collection[str] = (),
+    plainer: tuple[Inputs, Outcome] | None = None,
 ) -> Refusal | None:
     """The program that shows what is wrong with an answer; None if there is none, or if the answer is right.
 
-    `causes` are the ids of the mistakes that it makes, if they are known.
+    `causes` are the ids of the mistakes that it makes, if they are known. `plainer` is a further draw and what the
+    answer showed in it: one in which it fails, and to be shown in place of these.
     """
     scene = comparison.stage.scene
     causes = {program.id for program in comparison.stage.programs}.intersection(causes)
@@ -74,33 +78,36 @@ def find_refusal(
     if ended is not None:
         found = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
         return _refusal(found) if found else None
-    first: Refusal | None = None
-    for promise in comparison.sections:
-        pairs = enumerate(zip(draws, outcomes))
-        failing = [case for case, pair in pairs if _differences(comparison, *pair, promise)]
-        if failing and promise == EXAMPLE:
-            return first or _of_example(comparison, example, draws[failing[0]], outcomes[failing[0]])
-        if failing:
-            plainest = sorted(failing, key=lambda case: _oddity(scene, draws[case]))[:CASES]
-            wanted = [
-                (case, _of_difference(comparison, scene, draws[case], outcomes[case], promise)) for case in plainest
-            ]
-            told = [dataclasses.replace(one, case=case) for case, one in wanted if one]
-            if found := tell_shortest(comparison, told, causes):
-                if found.shows_cause or not causes:
-                    return _refusal(found)
-                first = first or _refusal(found)
+    told = _of_promises(comparison, [plainer], causes) if plainer else None
+    if not told or (causes and not told.shows_cause):
+        drawn = _of_promises(comparison, [*zip(draws, outcomes)], causes)
+        told = drawn if drawn and (drawn.shows_cause or not told) else told
+    shown = _of_example(comparison, example, draws[0], outcomes[0], causes)
+    if shown and told and not (shown.shows_cause and len(shown.program) <= len(told.program)):
+        return told
+    return shown or told
+
+
+def _of_promises(
+    comparison: Comparison, cases: Sequence[tuple[Inputs, Outcome]], causes: Collection[str]
+) -> Refusal | None:
+    """What is told of the first promise that fails; if there are causes, of the first that shows one of them."""
+    scene, first = comparison.stage.scene, None
+    for promise in scene.promises:
+        failing = [case for case in cases if _differences(comparison, *case, promise)]
+        plainest = sorted(failing, key=lambda case: oddity(scene, case[0]))[:CASES]
+        wanted = [_of_difference(comparison, scene, *case, promise) for case in plainest]
+        if found := tell_shortest(comparison, [one for one in wanted if one], causes):
+            refusal = _refusal(found)
+            if found.shows_cause or not causes:
+                return refusal
+            first = first or refusal
     return first
 
 
 def _differences(comparison: Comparison, draw: Inputs, outcome: Outcome, promise: str) -> Differences:
     assert outcome.seen is not None
     return comparison.differences(outcome.seen, draw, promise)
-
-
-def _oddity(scene: Scene, draw: Inputs) -> int:
-    """How many circumstances of a case are not the plainest."""
-    return sum(draw["case"][axis] != values[0] for axis, values in scene.axes.items())
 
 
 def _of_exception(scene: Scene, draw: Inputs, outcome: Outcome) -> Iterator[Wanted]:
@@ -127,12 +134,14 @@ def _of_difference(comparison: Comparison, scene: Scene, draw: Inputs, outcome: 
             at = next((at for at in differences if at == start or at.startswith(whole[1:])), None)
             if at is not None and name in wanted and name in seen.keys:
                 path, why = at.removeprefix(start), differences[at]
-                return _wanted_value(promise, draw, number, name, seen[name].value, wanted[name], path, why)
+                told = _wanted_value(promise, draw, number, name, seen[name].value, wanted[name], path, why)
+                return dataclasses.replace(told, difference=why())
         stop = seen[STOPPED]
         line, from_line = stop["line"].value, stop["from_line"].value
         if stop["story"].value == number and type(line) is type(from_line) is int:
             until = Until(line=line, from_line=from_line)
-            return Wanted(promise, draw, number, until, error=str(stop["error"].value))
+            why = differences.get(f"{promise}: {STOPPED}", next(iter(differences.values())))
+            return Wanted(promise, draw, number, until, difference=why(), error=str(stop["error"].value))
     return None
 
 
@@ -196,24 +205,41 @@ def _at(value: Array, entry: tuple[int, ...]) -> Any:
     return part.item() if value.kind == "array" else dataclasses.replace(value, tensor=part)
 
 
-def _of_example(comparison: Comparison, example: Sequence[Step], draw: Inputs, outcome: Outcome) -> Refusal:
-    """The example of the contract, which is a program already."""
-    path, describe = next(iter(_differences(comparison, draw, outcome, EXAMPLE).items()))
-    code, lines, why = path.partition(": ")[2], list[str](), describe()
+def _of_example(
+    comparison: Comparison, example: Sequence[Step], draw: Inputs, outcome: Outcome, causes: Collection[str]
+) -> Refusal | None:
+    """The example of the contract, which is a program already; None if it holds."""
+    if EXAMPLE not in comparison.sections or not (found := _differences(comparison, draw, outcome, EXAMPLE)):
+        return None
+    path, describe = next(iter(found.items()))
+    at, lines, why = path.partition(": ")[2], list[str](), describe()
     for step in example:
-        if step.shows and code.startswith(step.code.strip()):
-            expected = " ".join(step.shows.split())
-            said = f"expected {expected}; yours: {why.seen}" if why.seen else f"expected {expected}: {why.note}"
-            lines += _with_comment([f"print({_without_comment(step.code.strip())})"], said)
+        code = step.code.strip()
+        is_the_first = step.shows and at.startswith(code)
+        if is_the_first:
+            assert outcome.seen is not None
+            seen = outcome.seen[EXAMPLE][code].value
+            lines += _with_comment([_printing(code)], _example_in_words(step, comparison.example[code], seen, why))
             break
-        if not step.shows:
-            lines += step.code.strip().splitlines()
-    return Refusal(EXAMPLE, code, "\n".join(lines) + "\n")
+        lines += [_printing(code)] if step.shows else code.splitlines()
+    program = "\n".join(lines) + "\n"
+    is_shown = shows_cause(comparison, program, causes)
+    return Refusal(EXAMPLE, code, program, difference=why, shows_cause=is_shown)
 
 
-def _without_comment(code: str) -> str:
-    """The code of an expression, without a comment behind it."""
-    return ast.get_source_segment(code, ast.parse(code).body[0]) or code
+def _printing(code: str) -> str:
+    """A line that prints the value of an expression, which may have a comment behind it."""
+    return f"print({ast.get_source_segment(code, ast.parse(code).body[0]) or code})"
+
+
+def _example_in_words(step: Step, wanted: Any, seen: Any, why: Difference) -> str:
+    expected = " ".join(step.shows.split())
+    if type(seen) is str and why.note:
+        return f"expected {expected}; yours: {why.note.removeprefix('the example raised ')}"
+    is_pair = type(seen) is tuple and isinstance(ast.parse(step.code.strip(), mode="eval").body, ast.Tuple)
+    if is_pair and type(wanted) is tuple:  # `print` gets several values
+        return f"expected {' '.join(map(printed, wanted))}; yours: {' '.join(map(printed, seen))}"
+    return f"expected {expected}; yours: {printed(seen)}"
 
 
 def _refusal(found: ToldProgram) -> Refusal:
@@ -227,7 +253,7 @@ def _refusal(found: ToldProgram) -> Refusal:
         said = one.note
     text = "\n".join(_with_comment(list(program.lines), said)) + "\n"
     return Refusal(
-        one.promise, one.until.name, text, program.expected, one.seen, one.error, one.case, found.shows_cause
+        one.promise, one.until.name, text, program.expected, one.seen, one.error, one.difference, found.shows_cause
     )
 
 

@@ -42,7 +42,7 @@ import torch
 
 from graders.core import course
 from graders.core.errors import BadExercise, ExerciseDefect
-from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake, Told
+from graders.core.exercise import Ask, Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake, Told
 from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
@@ -53,6 +53,7 @@ from graders.verdict.contract import Contract
 from graders.verdict.covering import covering_cases
 from graders.verdict.explaining import NOTHING_DONE, explain_outcomes, outlives_a_call
 from graders.verdict.implementations import Implementation
+from graders.verdict.plainer import plainer_failure
 from graders.verdict.planting import NOTHING, Planted
 from graders.verdict.refusing import Refusal, find_refusal
 from graders.verdict.ways import no_handle, wrong_ways
@@ -84,7 +85,8 @@ class SceneExercise(Exercise):
 
     def probe(self, student: Any, **draw: Any) -> Any:
         """Use the learner's function, an attribute of `student`, in the scene; returns what shows."""
-        return self.scene.shown(getattr(student, self.name), self.name, draw["seed"], draw["case"], draw["example"])
+        call, only = getattr(student, self.name), draw.get("only", ())
+        return self.scene.shown(call, self.name, draw["seed"], draw["case"], draw["example"], only=only)
 
     def draws(self, seed: int) -> list[Inputs]:
         """One draw for each case of the exercise.
@@ -117,22 +119,35 @@ class SceneExercise(Exercise):
         """The mistakes whose programs show what the learner's function showed."""
         return explain_outcomes(self.comparison, draws, outcomes)
 
-    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome], causes: Collection[str] = ()) -> Told:
+    def tell(
+        self,
+        draws: Sequence[Inputs],
+        outcomes: Sequence[Outcome],
+        causes: Collection[str] = (),
+        ask: Ask | None = None,
+    ) -> Told:
         """The program that shows why an answer was refused, if there is one."""
         try:
-            found = self.refusal(draws, outcomes, causes)
+            found = self.refusal(draws, outcomes, causes, ask)
         except Exception:  # the verdict stands without it; `build --check` lists what is not told
             return Told()
         if not found:
             return Told()
         again = outlives_a_call(outcomes) and not found.shows_cause
-        return Told(found.program + again * RIGHT_AT_FIRST, found.promise, found.case)
+        return Told(found.program + again * RIGHT_AT_FIRST, found.promise, found.difference)
 
     def refusal(
-        self, draws: Sequence[Inputs], outcomes: Sequence[Outcome], causes: Collection[str] = ()
+        self,
+        draws: Sequence[Inputs],
+        outcomes: Sequence[Outcome],
+        causes: Collection[str] = (),
+        ask: Ask | None = None,
     ) -> Refusal | None:
         """The same with what it shows; None if there is none."""
-        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes, causes)
+        plainer = None
+        if ask and self.planted is NOTHING:  # what is planted belongs to its case
+            plainer = plainer_failure(self.comparison, draws, outcomes, ask)
+        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes, causes, plainer)
 
 
 class NotInTheBox(ExerciseDefect):

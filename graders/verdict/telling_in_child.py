@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from graders.core.difference import Difference
 from graders.core.exercise import Inputs
 from graders.core.shown import MISSING
 from graders.probing.asking import Answer
@@ -37,7 +38,8 @@ class Wanted:
     seen: Any = MISSING
     note: str = ""
     error: str = ""
-    case: int = 0
+    difference: Difference | None = None
+    """What the promise says of it."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +60,35 @@ def tell_shortest(comparison: Comparison, wanted: Sequence[Wanted], causes: Coll
     """
     if not wanted:
         return None
+    # Wrong programs may end their process, or come to no end: then it is told without them.
+    tells = [lambda shorter=shorter: _tell(comparison, wanted, causes, shorter=shorter) for shorter in (True, False)]
+    found = _first_answer(comparison, tells)
+    return _decoded(wanted, found) if found else None
+
+
+def shows_cause(comparison: Comparison, program: str, causes: Collection[str]) -> bool:
+    """Whether a program shows something wrong after one of these mistakes, found in a child as well."""
+
+    def look() -> Answer:
+        expected, _ = shown_by(program, {comparison.stage.name: _makes(comparison)[0]()})
+        tree, body = encode([_is_wrong_after(comparison, program, expected, causes)])
+        return Answer({"type": "seen", "tree": tree}, body)
+
+    found = _first_answer(comparison, [look])
+    return bool(found and decode(found.head["tree"], found.body)[0])
+
+
+def _first_answer(comparison: Comparison, answers: Sequence[Callable[[], Answer]]) -> Answer | None:
+    """The first of these answers that comes to an end, each in a child of this process where one can be forked."""
     if not forking.can_fork:
-        return _decoded(wanted, _tell(comparison, wanted, causes, shorter=True))
+        return answers[0]()
     from graders.probing.forked import ForkedProbes  # it needs os.fork
 
-    children = ForkedProbes(lambda request: _tell(comparison, wanted, causes, shorter=request.type == "tell shorter"))
+    children = ForkedProbes(lambda request: answers[request.head["at"]]())
     try:
-        # Wrong programs may end their process, or come to no end: then it is told without them.
-        asked = (Frame({"type": how}, b"") for how in ("tell shorter", "tell"))
-        answers = (children.answer(comparison.key, frame, SECONDS) for frame in asked)
-        return next((_decoded(wanted, answer) for answer in answers if answer.head["type"] == "seen"), None)
+        asked = (Frame({"type": "tell", "at": at}, b"") for at in range(len(answers)))
+        found = (children.answer(comparison.key, frame, SECONDS) for frame in asked)
+        return next((answer for answer in found if answer.head["type"] == "seen"), None)
     finally:
         children.end()
 
@@ -102,7 +123,7 @@ def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program,
     And whether it shows something wrong after one of the causes.
     """
     name, text = comparison.stage.name, "\n".join(program.lines)
-    makes: list[Make] = [lambda one=one: one.fresh_copy().function for one in comparison.stage.programs]  # type: ignore[misc]
+    makes = _makes(comparison)
     expected, _ = shown_by(text, {name: makes[0]()})
 
     def stands_in(shown: Any, error: str) -> bool:
@@ -112,10 +133,20 @@ def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program,
 
     shown = {index: shown_by(text, {name: makes[index]()}) for index in comparison.mistakes}
     stand_ins = {index: makes[index] for index in shown if stands_in(*shown[index])}
-    known = [index for index in shown if comparison.stage.programs[index].id in causes]
-    shows_cause = any(shown[index][1] or not alike(shown[index][0], expected) for index in known)
     lines = reduced(text, name, [makes[0], *stand_ins.values()]).splitlines() if stand_ins else [*program.lines]
-    return [lines, shows_cause]
+    return [lines, _is_wrong_after(comparison, text, expected, causes)]
+
+
+def _makes(comparison: Comparison) -> list[Make]:
+    return [lambda one=one: one.fresh_copy().function for one in comparison.stage.programs]  # type: ignore[misc]
+
+
+def _is_wrong_after(comparison: Comparison, text: str, expected: Any, causes: Collection[str]) -> bool:
+    """Whether a program ends otherwise or shows something else than is `expected` after one of these mistakes."""
+    makes = _makes(comparison)
+    known = (index for index in comparison.mistakes if comparison.stage.programs[index].id in causes)
+    shown = (shown_by(text, {comparison.stage.name: makes[index]()}) for index in known)
+    return any(error or not alike(value, expected) for value, error in shown)
 
 
 def _decoded(wanted: Sequence[Wanted], answer: Answer) -> ToldProgram | None:

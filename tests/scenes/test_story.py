@@ -10,9 +10,10 @@ import torch
 
 from graders.core import course
 from graders.core.results import Status
-from graders.marking.in_process import check_namespace
+from graders.marking.in_process import check_namespace, probe_outcomes
 from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
+from graders.verdict.scene_exercise import find_scene_exercise
 
 
 class _Nameless(type):
@@ -55,8 +56,11 @@ def _loses_arguments(module: torch.nn.Module, **forced: object) -> object:
 
 
 def test_what_a_class_of_a_story_raises_names_it_as_the_program_does() -> None:
-    result = check_namespace(course.find_exercise("06-force-kwargs"), {"force_kwargs": _loses_arguments}, 5)
-    assert result.program.endswith("TypeError: Wave.forward() missing 1 required positional argument: 'x'\n")
+    exercise = find_scene_exercise("06-force-kwargs")
+    draws = exercise.draws(5)
+    refusal = exercise.refusal(draws, probe_outcomes(exercise, {"force_kwargs": _loses_arguments}, 5, draws))
+    assert refusal is not None
+    assert refusal.program.endswith("TypeError: Wave.forward() missing 1 required positional argument: 'x'\n")
 
 
 def test_an_option_that_no_story_has_is_refused() -> None:

@@ -321,7 +321,7 @@ def test_an_entry_that_is_nan_differs_most() -> None:
 
 
 def test_a_comment_in_the_example_of_a_contract_is_left_out() -> None:
-    assert refusing._without_comment('f(g("# 1"), 2)  # so (and so') == 'f(g("# 1"), 2)'
+    assert refusing._printing('f(g("# 1"), 2)  # so (and so') == 'print(f(g("# 1"), 2))'
 
 
 def test_the_class_of_a_module_is_told_by_its_full_name() -> None:

@@ -1,0 +1,59 @@
+"""Tests for making the case that a program shows plain, where the answer can be asked again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graders.core.exercise import Inputs
+from graders.marking.in_process import check_namespace, probe_outcomes
+from graders.verdict.plainer import oddity, plainer_failure
+from graders.verdict.scene_exercise import find_scene_exercise
+
+SEED = 7
+SCALE = find_scene_exercise("03-scale-grad")
+
+
+def in_float32(t: Any, s: float) -> Any:
+    return t.register_hook(lambda grad: grad * s if grad.element_size() == 4 else grad)
+
+
+def test_of_all_circumstances_the_ones_that_matter_are_left() -> None:
+    asked: list[Inputs] = []
+
+    def ask(draw: Inputs) -> Any:
+        asked.append(draw)
+        return probe_outcomes(SCALE, {"scale_grad": in_float32}, SEED, [draw])[0]
+
+    draws = SCALE.draws(SEED)
+    outcomes = probe_outcomes(SCALE, {"scale_grad": in_float32}, SEED, draws)
+    found = plainer_failure(SCALE.comparison, draws, outcomes, ask)
+    assert found is not None
+    plainest = {axis: values[0] for axis, values in SCALE.scene.axes.items()}
+    assert found[0]["case"] == {**plainest, "dtype": "float64"}
+    assert oddity(SCALE.scene, found[0]) == 1 < min(oddity(SCALE.scene, draw) for draw in draws[2:])
+    assert [draw["only"] for draw in asked[:-1]] == [["the gradient is scaled"]] * (len(asked) - 1)  # in the end all
+    assert not asked[-1]["only"]
+
+
+def test_a_program_has_nothing_of_the_drawn_case_that_makes_no_difference() -> None:
+    program = check_namespace(SCALE, {"scale_grad": in_float32}, SEED).program
+    assert [line.partition(" = ")[0] for line in program.splitlines()[:5]] == [
+        "w",
+        "scale_grad(w, 1.7)",
+        "loss",
+        "loss.backward()",
+        "print(w.grad)",
+    ]
+
+
+def test_a_right_answer_is_not_asked_again_nor_is_one_that_raises() -> None:
+    draws = SCALE.draws(SEED)
+    for answer in (lambda t, s: t.register_hook(lambda grad: grad * s), lambda t: None):
+        outcomes = probe_outcomes(SCALE, {"scale_grad": answer}, SEED, draws)
+        assert plainer_failure(SCALE.comparison, draws, outcomes, lambda draw: 1 / 0) is None
+
+
+def test_the_example_of_the_contract_is_told_where_it_shows_the_mistake() -> None:
+    in_place = {"scale_grad": lambda t, s: t.register_hook(lambda grad: grad.mul_(s))}
+    *_, last = check_namespace(SCALE, in_place, SEED).program.splitlines()
+    assert last == "print(w.grad, x.grad)  # expected tensor([30.]) tensor([3.]); yours: tensor([30.]) tensor([30.])"

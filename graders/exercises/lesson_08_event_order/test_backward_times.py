@@ -94,11 +94,11 @@ class TestBackwardTimes:
     >>> sorted(times), times["net"] >= times["0"] + times["1"]
     (['0', '1', 'net'], True)
 
-    **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after other
-    people's full backward pre-hooks, and ends when what it sends back is complete, before their full backward hooks:
-    even when `x` requires no grad. Several calls add up; a module never called gets 0. `.grad` accumulates as usual.
-    There are no global hooks. Each module gets one tensor that depends on `x`, by position, and can pass a gradient on
-    to it.
+    **Fine print.** The clock starts when the gradient has arrived at the module's output, after other people's full
+    backward pre-hooks. It stops when the gradient of its input is complete, before their full backward hooks, even if
+    `x` requires no grad. Several calls add up; a module never called gets 0. No module calls itself. `.grad`
+    accumulates as usual. There are no global hooks. Each module gets one tensor that depends on `x`, by position, and
+    can pass a gradient on.
     """
 
     def reference(model, x, clock):

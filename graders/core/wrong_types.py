@@ -44,6 +44,8 @@ def explain_wrong_type(differences: Sequence[Difference]) -> Explanation | None:
     if not differences or any(one.kind is not Kind.TYPE for one in differences):
         return None
     first = differences[0]
+    if first.expected.startswith("'") and not first.where.startswith("the result"):
+        return None  # a word of the story, such as "backward", stands for what happened
     sentence = f"{first.where} is {first.seen}, and expected is {first.expected}."
     reasons = [f" {reason}" for pattern, reason in _USUAL_REASONS if re.search(pattern, sentence)]
     message = f"This is not the type that was asked for: {sentence}{''.join(reasons[:1])}"

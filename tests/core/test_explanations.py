@@ -107,6 +107,12 @@ def test_another_shape_or_type_has_a_hint_where_they_tell_how_it_came_about(
     assert found.message.endswith(end)
 
 
+@pytest.mark.parametrize(("where", "explained"), [("the result[0]", True), ("the runs[1]", False)])
+def test_a_word_for_what_happened_is_no_type_that_was_asked_for(where: str, explained: bool) -> None:
+    found = explain_wrong_type([Difference(Kind.TYPE, where, "", "'backward'", "a tuple")])
+    assert (found is not None) == explained
+
+
 def test_braces_of_a_learner_are_text() -> None:
     found = explain_wrong_type([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
     assert found is not None

@@ -104,13 +104,14 @@ class TestPredictAutogradOrder:
         def unknown_kind_accepted__4(kind):
             return either(kind, LEAF, NON_LEAF) if kind in ("leaf", "non-leaf") else ValueError(kind)
 
+        def unknown_kind_accepted__5(kind):
+            assert kind in ("leaf", "non-leaf")
+            return either(kind, LEAF, NON_LEAF)
+
         def unknown_kind_accepted__6(kind):
-            return either("leaf" if kind in "leaf" else kind, LEAF, NON_LEAF)
+            return list(LEAF if kind == "leaf" else NON_LEAF)
 
         def unknown_kind_accepted__7(kind):
-            return either("non-leaf" if kind.startswith("non") else "leaf" if kind in "leaf" else kind, LEAF, NON_LEAF)
-
-        def unknown_kind_accepted__8(kind):
             return either(kind.strip().lower().replace("_", "-").replace(" ", "-"), LEAF, NON_LEAF)
 
         def kinds_swapped(kind):
@@ -136,10 +137,6 @@ class TestPredictAutogradOrder:
             node, which writes `.grad`: so the pre-hook comes first.
             """
             return either(kind, ("tensor", "post_acc", "node_pre", "node_post"), NON_LEAF)
-
-        def unknown_kind_accepted__5(kind):
-            assert kind in ("leaf", "non-leaf")
-            return either(kind, LEAF, NON_LEAF)
 
         def grad_last(kind):
             """You put the writing of `.grad` last in both lists. For a non-leaf that happens before its node runs, and

@@ -75,29 +75,9 @@ def predict_autograd_order(kind):
         )
         for normal in (
             "kind.lower()",
-            "kind.lower() if kind.isupper() else kind",
             "kind.strip()",
-            "kind.removesuffix(chr(10))",
             "kind.replace('nonleaf', 'non-leaf')",
-            "'leaf' if kind.endswith('leaf') and not kind.startswith('non') else kind",
-            "next((known for known in ORDERS if known.startswith(kind)), kind)",
         )
-    ),
-]
-
-WRONG += [
-    Wrong(
-        "a part of the word is enough",
-        violates="For any other text it raises a `ValueError`.",
-        check="test_an_unknown_kind_raises_a_value_error",
-        source="""
-def predict_autograd_order(kind):
-    if kind and kind in "leaf":
-        return ["tensor", "node_pre", "post_acc", "node_post"]
-    if kind == "non-leaf":
-        return ["tensor", "retain_grad", "node_pre", "node_post"]
-    raise ValueError(kind)
-""",
     ),
 ]
 

@@ -66,9 +66,9 @@ def measured(events, stack):
     ),
 )
 class TestPredictModuleOrder:
-    """Write `predict_module_order()`. For each of four kinds of hook, `A`, then `P` (`prepend=True`), then `G` (a
-    global hook) are registered on one `nn.Linear`. Return, as a new list, the twelve labels in the order in which they
-    fire in one forward and backward pass.
+    """Write `predict_module_order()`. For each of four kinds of hook, `A`, then `P` (`prepend=True`) are
+    registered on one `nn.Linear`, then `G` for all modules. Return, as a new list, the twelve labels in the order in
+    which they fire in one forward and backward pass.
 
     **Example.**
 

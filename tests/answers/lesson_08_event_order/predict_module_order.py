@@ -103,8 +103,6 @@ def predict_module_order():
     ),
 ]
 
-WRONG += []
-
 SURVIVORS = {
     "a hook that works at times: @_not_the_first_call def": "the first call of all is broken off by an exception",
     "not for all: for kind, (local": "all of them, in the reverse order",

@@ -75,7 +75,7 @@ def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None, run=result,
 class TestCountHookCalls:
     """Write `count_hook_calls(model, x, n, ckpt)`. It runs `model(x).sum().backward()` `n` times; with `ckpt`,
     `checkpoint(model, x, use_reentrant=False)` takes the place of `model(x)`. Return `{"fwd": ..., "bwd": ...}`: how
-    often each of a forward hook and a full backward hook on `model[0]` is called in all `n` passes.
+    often a forward hook on `model[0]` is called in all `n` passes, and how often a full backward hook.
 
     **Example.**
 
@@ -208,6 +208,27 @@ class TestCountHookCalls:
                 return checkpoint(model, x, use_reentrant=True) if ckpt else model(x)
 
             return passes(model, x, n, ckpt, run=run)
+
+        def another_dropout(model, x, n, ckpt):
+            """Your recomputation draws another dropout than the forward pass did, so the gradients of the parameters
+            are wrong. Leave out `preserve_rng_state=False`.
+            """
+
+            def run(model, x, ckpt):
+                return checkpoint(model, x, use_reentrant=False, preserve_rng_state=False) if ckpt else model(x)
+
+            return passes(model, x, n, ckpt, run=run)
+
+        def forwards_first(model, x, n, ckpt):
+            """You ran all forward passes, and then all backward passes. In each of the `n` passes, backward comes right
+            after forward.
+            """
+            counts = {"fwd": 0, "bwd": 0}
+            with ExitStack() as stack:
+                register(stack, model[0], counts)
+                for out in [result(model, x, ckpt) for _ in range(n)]:
+                    out.sum().backward()
+            return counts
 
         def hook_left_behind(model, x, n, ckpt):
             counts = {"fwd": 0, "bwd": 0}

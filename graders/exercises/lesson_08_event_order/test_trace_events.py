@@ -193,10 +193,14 @@ class TestTraceEvents:
             return traced(model, x, block=lambda: nullcontext(ExitStack()))
 
         def leaves_only(model, x):
-            """Events of containers are missing. The model itself and the blocks in it are modules, too: register on
-            everything that `model.named_modules()` gives.
+            """Events of containers are missing. The model and the blocks in it are modules, too: register on everything
+            that `model.named_modules()` gives.
             """
             named = [(name, module) for name, module in model.named_modules() if not [*module.children()]]
+            return traced(model, x, named)
+
+        def leaves_only__2(model, x):  # but for the model itself
+            named = [(name, m) for name, m in model.named_modules() if not (name and [*m.children()])]
             return traced(model, x, named)
 
         def children_only(model, x):

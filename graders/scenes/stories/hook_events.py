@@ -21,7 +21,7 @@ PASS = {
 }
 MODEL = {"model": ("layers", "nested", "branches", "positive", "activation")}
 FIRST = {
-    "model": ("in a row", "twice", "last", "positive", "nested first"),
+    "model": ("layers", "dropout", "last", "positive", "nested"),
     "n": (3, 1, 5),
     "ckpt": (False, True),
 }
@@ -33,7 +33,7 @@ IMPOSSIBLE = (
 IMPOSSIBLE_COUNTS = (
     *IMPOSSIBLE,
     # A checkpoint has to draw the dropout of this model again.
-    lambda model, ckpt, mode: model == "twice" and (not ckpt or mode == "eval"),
+    lambda model, ckpt, mode: model == "dropout" and (not ckpt or mode == "eval"),
 )
 
 
@@ -102,17 +102,13 @@ def a_model(draw: Draw, case: Any) -> Any:
         model = a_model_that_stops_gradients(draw)
     elif case.model == "activation":
         model = nn.Sequential(nn.Tanh(), nn.Linear(2, 2))
-    elif case.model == "in a row":
-        model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
-    elif case.model == "twice":
+    elif case.model == "dropout":
         model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
         model.append(model[0])
         model.append(nn.Linear(2, 2))
-    elif case.model == "last":
+    else:
         model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
         model.append(model[0])
-    else:
-        model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 2))
     if draw.is_double:
         model.double()
     if case.frozen == "first":
@@ -143,9 +139,10 @@ def reported(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
 
 
 def reported_again(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """Neither of two calls, for two inputs, affects the result of the other."""
+    """Neither of two calls affects the result of the other, and the second sees what the model has by then."""
     model, x, t = a_model(draw, case)
     found = call(model, t, *arguments(draw, case))
+    model.add_module("later", nn.Tanh())
     other = draw.tensor(2, 3, 2)
     if case.x_is == "data":
         other.requires_grad_()
@@ -196,12 +193,12 @@ def one_plain_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> S
         for p in model.parameters():
             p.grad = torch.full_like(p, 0.7)
     calls: list[Any] = []
-    model.register_forward_hook(lambda module, args, out: calls.append((args[0].requires_grad, module.training)))
+    model.register_forward_hook(lambda module, args, out: calls.append(f"{args[0].requires_grad}, {module.training}"))
     model.register_full_backward_hook(lambda module, gi, go: calls.append("backward"))
     call(model, t, *arguments(draw, case))
     yield "x.grad", x.grad
     yield "the gradients of all parameters", [p.grad for p in model.parameters()]
-    yield "the runs (input requires grad, training mode), and the passes back", calls
+    yield "the runs (whether the input requires grad, training mode), and the passes back", calls
 
 
 def nothing_else(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

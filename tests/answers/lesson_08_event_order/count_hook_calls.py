@@ -103,15 +103,6 @@ def count_hook_calls(model, x, n, ckpt):
 
 WRONG = [
     Wrong(
-        "dropout draws anew in the recomputation",
-        violates="`checkpoint(model, x, use_reentrant=False)` takes the place of `model(x)`",
-        check="test_the_passes_ran_as_asked",
-        source=changed(COUNTED, ("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")),
-    ),
-]
-
-WRONG += [
-    Wrong(
         "keeps the counts of the latest call",
         violates="even while another call runs",
         check="test_two_calls_at_the_same_time_do_not_disturb_each_other",

@@ -164,6 +164,20 @@ WRONG = [
 
 WRONG += [
     Wrong(
+        "remembers the modules of a model",
+        violates="each module in `model.named_modules()`",
+        check="test_every_event_is_in_its_place",
+        source="from functools import cache\n"
+        + changed(
+            TRACED,
+            (
+                "def register_all",
+                "@cache\ndef modules_of(model):\n    return [*model.named_modules()]\n\ndef register_all",
+            ),
+            ("in model.named_modules()", "in modules_of(model)"),
+        ),
+    ),
+    Wrong(
         "keeps the events on the function",
         violates="even while another call runs",
         check="test_two_calls_at_the_same_time_do_not_disturb_each_other",

@@ -23,15 +23,16 @@ MISSING = _Missing()
 
 def describe_value(value: Any, digits: int = 6) -> str:
     """A value in a few words: floats with `digits` significant digits, only the first entries of lists and tensors."""
+    kind = "a numpy array" if isinstance(value, Array) and value.kind == "array" else "a tensor"
     if isinstance(value, Array):
         value = value.tensor
     if isinstance(value, torch.Tensor):
         shape = tuple(value.shape)
         if not value.numel():
-            return f"a tensor of shape {shape}, without entries"
+            return f"{kind} of shape {shape}, without entries"
         if value.numel() <= 6:
             return describe_value(value.tolist(), digits)
-        return f"a tensor of shape {shape} that starts {describe_value(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
+        return f"{kind} of shape {shape} that starts {describe_value(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
     if type(value) is float:
         return f"{value:.{digits}g}"
     if type(value) in (list, tuple):

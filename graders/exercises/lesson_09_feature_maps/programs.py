@@ -16,6 +16,7 @@ def watched(
     block: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     removal: Callable[[bool], bool] = lambda went_well: True,
     of: Callable[[Any, Any], Any] = lambda args, output: output,
+    prepend: bool = False,
 ) -> None:
     """Run each batch in a `block`, and `note` names and outputs. `removal` says whether hooks are removed then.
 
@@ -28,7 +29,7 @@ def watched(
         def hook(module: nn.Module, args: Any, output: Any, name: str = name) -> Any:
             return note(name, of(args, output))
 
-        handles.append(module.register_forward_hook(hook))
+        handles.append(module.register_forward_hook(hook, prepend=prepend))
     try:
         with block():
             for batch in batches:

@@ -95,13 +95,14 @@ class TestActivationStats:
             [ 0, 11],
             [ 0, 22]])
 
-    **Fine print.** Each step runs each module of `layers` once. `"mean"` and `"std"` are what `output.mean()` and
-    `output.std()` give. `"hist"`, of shape [steps, 40], counts the values in 40 equal bins from 0 to 4, and no others.
-    The tensors are detached, and may be of any numeric dtype. A later layer may overwrite an output in place.
+    **Fine print.** Each step runs each module of `layers` once; no module has two keys. `"mean"` and `"std"` are what
+    `output.mean()` and `output.std()` give. `"hist"`, of shape [steps, 40], is what `output.histc(40, 0, 4)` gives: it
+    counts the values in 40 equal bins from 0 to 4, and no others. The tensors are detached, and may be of any numeric
+    dtype. A later layer may overwrite an output in place. `batches` is a list with one or more of them.
     """
 
     def reference(layers, step, batches):
-        return stats(layers, step, batches, hist=lambda values: values.double().histogram(40, range=(0.0, 4.0)).hist)
+        return stats(layers, step, batches)
 
     class Mistakes:
         def late_binding(layers, step, batches):
@@ -126,6 +127,9 @@ class TestActivationStats:
             hook.
             """
             return stats(layers, step, batches, copy=lambda output: output.detach())
+
+        def before_the_callers_hook(layers, step, batches):
+            return stats(layers, step, batches, how={"prepend": True})
 
         def gradients_off(layers, step, batches):
             """You called `step` with gradients switched off, and `step` trains. `.detach()` what you keep instead."""

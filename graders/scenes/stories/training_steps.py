@@ -42,7 +42,7 @@ def a_training(draw: Draw, case: Any) -> Any:
     if case.hooks == "watching":
         model[0].register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":
-        model[1].register_forward_hook(lambda module, args, out: out + 0.7)
+        model[0].register_forward_hook(lambda module, args, out: out + 0.7)
     layers = {"b": model[2], "a": model[0]}
 
     def step(batch: Tensor) -> None:

@@ -78,10 +78,10 @@ class TestChannelStats:
     >>> found["zero_frac"]
     tensor([0.5000, 0.0000], dtype=torch.float64)
 
-    **Fine print.** `layer` is a part of `model`, or `model` itself; its output is [B, C, ...], two or more dimensions.
-    If a run calls it several times, all calls count. `batches` may be a generator, which can be read only once. `"var"`
-    divides by the number of values n, not by n - 1; `"zero_frac"` is the share of exact zeros. Add up in float64: the
-    mean may be large compared with the spread. Other people's hooks on `layer` only watch.
+    **Fine print.** `layer` is a part of `model`, or `model` itself; its output is [B, C, ...], two or more dimensions,
+    never empty. All its calls count, if a run has several. `batches` may be a generator, which can be read once.
+    `"var"` divides by the number of values n, not by n - 1; `"zero_frac"` is the share of exact zeros. Add up in
+    float64: the mean may be large compared with the spread. Other people's hooks on `layer` only watch.
     """
 
     def reference(model, layer, batches):
@@ -101,16 +101,6 @@ class TestChannelStats:
             mean, zeros = (sum(one[name] for one in each) / len(each) for name in ("mean", "zero_frac"))
             squares = sum(one["var"] + one["mean"].square() for one in each) / len(each)
             return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros}
-
-        def added_up_in_float32(model, layer, batches):
-            """You added up in the dtype of the output, and turned the sums into float64 afterwards: by then the digits
-            are lost. Convert first: `output.double()`.
-            """
-            parts = parts_of(model, layer, batches, lambda output: output.detach().transpose(0, 1).flatten(1).clone())
-            n, zeros = sum(part.shape[1] for part in parts), sum((part == 0).sum(1).double() for part in parts)
-            mean = sum(part.sum(1).double() for part in parts) / n
-            squares = sum(part.square().sum(1).double() for part in parts) / n
-            return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros / n}
 
         def only_last_call(model, layer, batches):
             """Your result describes only the last output: each call of the layer overwrites what was kept from the call
@@ -230,8 +220,8 @@ class TestChannelStats:
             return described(parts_of(model, layer, batches), correction=1)
 
         def float32_sums(model, layer, batches):
-            """The variance is lost in rounding: with a large mean, squares are larger still, and float32 keeps seven
-            digits of them. Convert each output with `.double()` before you square and add.
+            """You squared and added up in float32, which keeps seven digits. With a large mean they are not enough for
+            the variance. Convert each output with `.double()` first.
             """
             parts = parts_of(model, layer, batches, rows=lambda output: output.transpose(0, 1).flatten(1).clone())
             n = sum(part.shape[1] for part in parts)
@@ -244,6 +234,13 @@ class TestChannelStats:
             n = sum(part.shape[1] for part in parts)
             mean, squares = (sum(part.pow(power).sum(1) for part in parts) / n for power in (1, 2))
             return described(parts) | {"mean": mean.double(), "var": squares.double() - mean.double() ** 2}
+
+        def float32_sums__3(model, layer, batches):
+            parts = parts_of(model, layer, batches, lambda output: output.detach().transpose(0, 1).flatten(1).clone())
+            n, zeros = sum(part.shape[1] for part in parts), sum((part == 0).sum(1).double() for part in parts)
+            mean = sum(part.sum(1).double() for part in parts) / n
+            squares = sum(part.square().sum(1).double() for part in parts) / n
+            return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros / n}
 
         def float32_results(model, layer, batches):
             """Your numbers come as float32. The contract asks for float64: convert each output with `.double()` in the
@@ -273,6 +270,15 @@ class TestChannelStats:
             `with torch.no_grad():`.
             """
             return described(parts_of(model, layer, batches, block=contextlib.nullcontext))
+
+        def switched_gradients_on(model, layer, batches):
+            """You switched gradients on at the end, but the caller had switched them off. Put back what was there:
+            `with torch.no_grad():` does.
+            """
+            try:
+                return described(parts_of(model, layer, batches))
+            finally:
+                torch.set_grad_enabled(True)
 
         def hook_left_behind(model, layer, batches):
             return described(parts_of(model, layer, batches, removal=lambda went_well: False))

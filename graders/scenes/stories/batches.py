@@ -177,7 +177,7 @@ def with_a_large_mean(call: Call, draw: Draw, case: Any) -> Seen:
 
 def nearly_zeros(draw: Draw, case: Any) -> list[Tensor]:
     """A batch with zeros, with numbers close to zero, and with others, on both sides."""
-    tiny = draw.choice([2e-9, 3e-9, 7e-9])
+    tiny = draw.choice([2e-30, 3e-30, 7e-30])
     t = exact(draw, 8, 2)
     t[:4] = torch.tensor([[0.0, tiny], [-0.0, -tiny], [tiny, 0.0], [-1.0, 1.0]])
     return [t[draw.shuffled(range(8))]]

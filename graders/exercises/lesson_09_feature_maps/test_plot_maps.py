@@ -128,6 +128,11 @@ class TestPlotMaps:
             pyplot().close("all")
             return figure
 
+        def callers_figure__2(fm, ncols=8, shared=False):
+            figure = plot(fm, ncols, shared, make=lambda: pyplot().figure(1, clear=True))
+            pyplot().close(figure)
+            return figure
+
         def squeezed_axes(fm, ncols=8, shared=False):
             """With a single row or column, `subplots` returns axes in a smaller array, and with a single map no
             array at all. Pass `squeeze=False`: then it is always two-dimensional.
@@ -254,4 +259,11 @@ class TestPlotMaps:
             import matplotlib
 
             matplotlib.rcParams["image.cmap"] = "gray"
+            return plot(fm, ncols, shared)
+
+        def settings_changed__2(fm, ncols=8, shared=False):
+            """You changed a setting of matplotlib: `plt.ioff()` sets `rcParams["interactive"]`, which everybody shares.
+            Leave it out, or write `with plt.ioff():`.
+            """
+            pyplot().ioff()
             return plot(fm, ncols, shared)

@@ -127,7 +127,7 @@ def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
     ax = theirs.add_subplot()
     kept = plt.get_fignums()
     before = Watch(fm=fm)
-    with matplotlib.rc_context({"image.cmap": "magma", "lines.linewidth": 2.5}):
+    with matplotlib.rc_context({"image.cmap": "magma", "interactive": True}):
         settings = matplotlib.rcParams.copy()
         call(fm, *in_a_grid(draw, case))
         now = matplotlib.rcParams.copy()
@@ -136,6 +136,7 @@ def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
     yield "by the call", before.differences()
     yield "whether a figure of the caller is still open", theirs.number in plt.get_fignums()
     yield "its axes", [len(theirs.axes), ax.axison, ax.get_title(), len(ax.get_children()), ax.get_position().bounds]
+    # The backend is chosen when pyplot is first used.
     yield "the settings that changed", [name for name in now if "backend" not in name and now[name] != settings[name]]
     for number in [*left, theirs.number]:
         plt.close(number)

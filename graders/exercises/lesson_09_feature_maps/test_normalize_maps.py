@@ -148,7 +148,7 @@ class TestNormalizeMaps:
             return scaled(as_array(fm), axes=2)
 
         def constant_stays(fm):
-            """A constant channel keeps it in your result. It has to become 0 everywhere."""
+            """A constant channel keeps its value in your result. It has to become 0 everywhere."""
             values = as_array(fm)
             flat = values.min(axis=(1, 2), keepdims=True) == values.max(axis=(1, 2), keepdims=True)
             return np.where(flat, values, scaled(values))

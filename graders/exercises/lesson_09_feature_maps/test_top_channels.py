@@ -72,6 +72,12 @@ class TestTopChannels:
             """You left negative pixels out of the means. All pixels count, with their sign."""
             return fm.relu().mean((1, 2)).topk(k).indices.tolist()
 
+        def rounded_to_float32(fm, k):
+            """You rounded `fm` to float32, in which some of these means are equal. Compute in the dtype of `fm`: leave
+            out `.float()`.
+            """
+            return fm.float().mean((1, 2)).topk(k).indices.tolist()
+
         def all_channels(fm, k):
             """You returned all channels in their order. Return only the first `k`."""
             return fm.mean((1, 2)).argsort(descending=True).tolist()

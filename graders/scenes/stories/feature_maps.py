@@ -85,15 +85,15 @@ SIZES = {"several channels": (4, 2, 3), "one channel": (1, 2, 3), "one row": (3,
 
 
 def of_many_sizes(draw: Draw, case: Any) -> Tensor:
-    """Maps with large and tiny values, and one of several is constant."""
+    """Maps with large and tiny values; the last of several is constant, or another one in a single column."""
     fm = draw.tensor(*SIZES[case.size])
     scales = (8.0, 1.0, 0.25) if case.dtype == "float16" else (1.0, 1e-8, 1e-30)
     for channel, scale in zip(fm, draw.shuffled(scales)):
         channel *= scale
-    for channel in draw.shuffled(list(fm))[3:]:
+    for channel in fm[3:]:
         channel[:] = draw.choice([0.0, 1.5])
     if case.size == "one column":
-        fm[draw.choice(range(3))] = draw.choice([0.0, 1.5])
+        fm[draw.choice((1, 2))] = draw.choice([0.0, 1.5])
     return fm
 
 
@@ -127,7 +127,7 @@ def a_sheet(draw: Draw, case: Any) -> tuple[int, int, float]:
 
 # For `function(fm, k)`, which ranks the channels.
 
-COUNTS = {"one": (4, 1), "most": (12, 11), "all": (3, 3)}
+COUNTS = {"one": (4, 1), "most": (5, 4), "all": (3, 3)}
 """The number of channels, and how many of them are asked for."""
 RANKED = {"dtype": ("float32", "float64"), "asked": tuple(COUNTS), **LAYOUT}
 

@@ -58,15 +58,15 @@ class TestOffloadGrads:
 
     **Fine print.** `params` is a list of different parameters without a `.grad`, and none is in two lists at a time.
     The key is the parameter itself; before its first pass it may be missing, or its sum may be zeros. A pass may reach
-    only some of them. `torch.autograd.grad` is not counted. With `create_graph=True` a sum may have a graph. Once the
-    caller has called `remove()` on all handles, `backward()` stores `.grad` again, and the sums stay as they are.
+    only some of them. `torch.autograd.grad` is not counted. With `create_graph=True` a sum may have a graph. The
+    caller removes all handles or none; after that, `backward()` stores `.grad` again, and the sums stay as they are.
     """
 
     def reference(params):
         sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
 
         def add(p):
-            sums[p] += p.grad.detach()
+            sums[p] += p.grad.detach().cpu()
 
         def free(p):
             p.grad = None
@@ -182,6 +182,39 @@ class TestOffloadGrads:
             return sums, hooked(
                 params, lambda _: all(p.grad is not None for p in params) and [move(sums, p) for p in params]
             )
+
+        def waits_for_all__2(params):
+            sums, arrived = {}, []
+
+            def use(p):
+                arrived.append(p)
+                if len(arrived) == len(params):
+                    for p in arrived:
+                        move(sums, p)
+                    arrived.clear()
+
+            return sums, hooked(params, use)
+
+        def zeros_left_out(params):
+            """A gradient of zeros is left in `.grad`. Zeros are a gradient, too: free it like any other."""
+            sums = {}
+            return sums, hooked(params, lambda p: p.grad.any() and move(sums, p))
+
+        def alias_of_the_gradient(params):
+            """Your first sum is the very gradient tensor, where that is `float64` and on the CPU, and `+=` changes it
+            for whoever else has kept it. Begin with zeros, or with a copy: `p.grad.to(torch.float64, copy=True)`.
+            """
+            sums = {}
+
+            def use(p):
+                grad = p.grad.detach().to("cpu", torch.float64)
+                if p in sums:
+                    sums[p] += grad
+                else:
+                    sums[p] = grad
+                p.grad = None
+
+            return sums, hooked(params, use)
 
 
 def add(sums, p, grad):

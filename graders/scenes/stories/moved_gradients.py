@@ -20,7 +20,7 @@ IMPOSSIBLE = (lambda rank, layout: rank < 2 and layout == "transposed",)
 
 @told
 def two_parameters(draw: Draw, case: Any) -> Any:
-    """Two parameters, the first as the case says."""
+    """Two parameters; `p` is as the case says."""
     p = nn.Parameter(draw.tensor())
     q = nn.Parameter(draw.tensor(2))
     if case.layout == "transposed":
@@ -133,11 +133,15 @@ def only_moved(call: Call, draw: Draw, case: Any) -> Seen:
     """Nothing else changes."""
     p, q = two_parameters(draw, case)
     params = [p, q]
+    kept: list[Any] = []
+    q.register_post_accumulate_grad_hook(lambda q: kept.append(q.grad))
     before = Watch(p=p, q=q, params=params)
     sums, handles = call(params)
     yield "by the call", before.differences()
     ((p * draw.tensor()).sum() + (q * draw.tensor(2)).sum()).backward()
     yield "by a pass", before.differences()
+    (q * draw.tensor(2)).sum().backward()
+    yield "what another hook has kept of q.grad", kept
 
 
 def kept_after_remove(call: Call, draw: Draw, case: Any) -> Seen:

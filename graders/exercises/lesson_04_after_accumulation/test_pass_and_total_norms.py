@@ -155,6 +155,12 @@ class TestPassAndTotalNorms:
 
             return logged(p, arriving)
 
+        def cut_off_graph(p):
+            """`detach_()` changes `p.grad` itself, which loses the graph of a pass with `create_graph=True`. Use
+            `detach()`, without the underscore, or none: `.item()` gives a number in any case.
+            """
+            return logged(p, lambda grad: [pass_line(grad)], lambda grad: [total(grad.detach_())])
+
         def hooks_pile_up(p):
             """Your list gets more and more entries with each pass: a hook registers another hook, and that one stays.
             Register each of the two once, outside of all hooks.

@@ -60,8 +60,9 @@ def nothing_changed(call: Call, draw: Draw, case: Any) -> Seen:
     log = call(t)
     yield "by the call", before.differences()
     ((t + v) * draw.tensor()).sum().backward()
-    ((t + v) * draw.tensor()).sum().backward(create_graph=True)
+    ((t + v) ** 2 * draw.tensor()).sum().backward(create_graph=True)
     yield "t.grad after two passes", t.grad.detach()
+    yield "whether t.grad has a graph", t.grad.requires_grad
     yield "u.grad after two passes", u.grad.detach()
     yield "after two passes", before.differences("grad")
     yield "the list of that call", log

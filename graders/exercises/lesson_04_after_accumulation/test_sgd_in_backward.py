@@ -59,8 +59,8 @@ class TestSgdInBackward:
 
     **Fine print.** All parameters of `model` count, at any depth. Each requires grad and has no `.grad` yet. One that
     is used in several places takes one step in each pass, with the sum of its gradients. `torch.autograd.grad` changes
-    nothing. A pass may have `create_graph=True`. Your function is called once for each model. Once the caller has
-    called `remove()` on all handles, `backward()` takes no step and stores `.grad` again.
+    nothing. A pass may have `create_graph=True`. Your function is called once for each model. The caller removes
+    all handles or none; after that, `backward()` takes no step and stores `.grad` again.
     """
 
     def reference(model, lr):
@@ -178,6 +178,10 @@ class TestSgdInBackward:
                 p.grad = None
 
             return hooked(model.parameters(), move)
+
+        def zeros_left_out(model, lr):
+            """A gradient of zeros is left in `.grad`. Zeros are a gradient, too: free it like any other."""
+            return hooked(model.parameters(), lambda p: p.grad.any() and step(p, lr))
 
         def missed_parameters__2(model, lr):
             own = (p for layer in (model, *model.children()) for p in layer.parameters(recurse=False))

@@ -71,10 +71,10 @@ def stepped_in_every_pass(call: Call, draw: Draw, case: Any) -> Seen:
 def stepped_in_place(call: Call, draw: Draw, case: Any) -> Seen:
     """The step is taken in place."""
     model, x = a_model(draw, case)
-    memory = next(model.parameters()).detach()
+    memory = [p.detach() for p in model.parameters()]
     call(model, a_rate(draw, case))
     (model(x) ** 2).sum().backward()
-    yield "what lies in the memory of a parameter", memory
+    yield "what lies in the memory of the parameters", memory
 
 
 def no_gradient_left(call: Call, draw: Draw, case: Any) -> Seen:

@@ -98,22 +98,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "a gradient of zeros stays",
-        violates="and its `.grad` is `None`",
-        check="test_no_gradient_is_left",
-        source="""
-import torch
-
-def sgd_in_backward(model, lr):
-    @torch.no_grad()
-    def step(p):
-        if p.grad.count_nonzero():
-            p.sub_(lr * p.grad)
-            p.grad = None
-    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters()]
-""",
-    ),
-    Wrong(
         "training, so train()",
         violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",

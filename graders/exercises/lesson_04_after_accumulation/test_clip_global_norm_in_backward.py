@@ -59,7 +59,8 @@ class TestClipGlobalNormInBackward:
     **Fine print.** `params` is a list of different parameters, and none is in two lists at a time. Every `backward()`
     reaches all of them, in an order that can differ, and no exception stops it. Gradients accumulate as usual: a second
     pass adds to what the first pass left, and the sum is clipped. The caller may set `.grad` to `None` between passes.
-    `torch.autograd.grad` clips nothing. A pass may have `create_graph=True`. The caller removes all handles or none.
+    `torch.autograd.grad` clips nothing. A pass may have `create_graph=True`, and `.grad` then need not have a graph.
+    The caller removes all handles or none.
     """
 
     def reference(params, c):
@@ -85,9 +86,8 @@ class TestClipGlobalNormInBackward:
             return hooked(params[:1], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
 
         def counter_not_reset(params, c):
-            """The first pass is right, the second is not. A `.grad` that is not `None` may come from an earlier pass,
-            and a counter or a set has to be emptied as soon as you have clipped. Or your hooks were removed after the
-            first pass.
+            """The first pass is right, the second is not. A count goes back to 0, and a set is emptied, as soon as you
+            have clipped. Or your hooks were removed after the first pass.
             """
             return counted(params, lambda arrived: arrived == len(params) and torch.nn.utils.clip_grad_norm_(params, c))
 
@@ -114,11 +114,14 @@ class TestClipGlobalNormInBackward:
             clip = lambda grads: torch.nn.utils.clip_grad_norm_(params, c)  # noqa: E731
             return [torch.autograd.graph.register_multi_grad_hook(params, clip)]
 
-        def counter_not_reset__2(params, c):
+        def old_grad(params, c):
+            """A `.grad` that is not `None` may be from an earlier pass, or from before the call, so it does not show
+            that this pass has reached the parameter. Count the calls of your hooks, or collect the parameters.
+            """
             complete = lambda: all(p.grad is not None for p in params)  # noqa: E731
             return hooked(params, lambda p: complete() and torch.nn.utils.clip_grad_norm_(params, c))
 
-        def counter_not_reset__3(params, c):
+        def counter_not_reset__2(params, c):
             return counted(params, lambda arrived: arrived >= len(params) and torch.nn.utils.clip_grad_norm_(params, c))
 
         def not_clipped(params, c):
@@ -152,6 +155,32 @@ class TestClipGlobalNormInBackward:
                 arrived.clear()
 
             return watching + when_complete(params, clip)
+
+        def norm_of_what_arrives__2(params, c):
+            old = {}
+            before = lambda p: 0 if p.grad is None else p.grad.detach().clone()  # noqa: E731
+            watching = [p.register_hook(lambda grad, p=p: old.update({p: before(p)})) for p in params]
+
+            def clip():
+                arrived = [p.grad.detach() - old[p] for p in params]
+                factor = min(1, float(c / joint_norm(arrived)))
+                for p, grad in zip(params, arrived):
+                    p.grad.detach().copy_(old[p] + factor * grad)
+
+            return watching + when_complete(params, clip)
+
+        def one_slot_for_all(params, c, arrived=[]):  # noqa: B006 - the mistake
+            """All lists share what you count or collect, so a parameter of one list counts as an arrival in another.
+            Begin a new count in each call of your function.
+            """
+
+            def hook(p):
+                arrived.append(p)
+                if len(arrived) >= len(params):
+                    arrived.clear()
+                    torch.nn.utils.clip_grad_norm_(params, c)
+
+            return hooked(params, hook)
 
         def clipped_values(params, c):
             """`clip_grad_value_` limits each element by itself. The norm limits all together, by one factor:

@@ -28,7 +28,7 @@ def a_bound(draw: Draw, case: Any) -> float:
 
 @told
 def three_parameters(draw: Draw, case: Any) -> Any:
-    """Three parameters in a list; the first is as the case says."""
+    """Three parameters in a list; `p` is as the case says."""
     p = nn.Parameter(draw.tensor())
     q = nn.Parameter(draw.tensor(2))
     r = nn.Parameter(draw.tensor(1))
@@ -68,6 +68,7 @@ def clipped_in_a_pass(call: Call, draw: Draw, case: Any) -> Seen:
     else:
         loss.backward()
     yield "all .grad after a pass", [t.grad.detach().float() for t in params]
+    yield "all .grad, divided by that of r", [(t.grad / r.grad).detach() for t in params]
 
 
 def clipped_in_two_passes(call: Call, draw: Draw, case: Any) -> Seen:
@@ -136,8 +137,9 @@ def a_second_list(call: Call, draw: Draw, case: Any) -> Seen:
     u = nn.Parameter(draw.tensor(1))
     call(params, a_bound(draw, case))
     call([s, u], 1.3)
-    loss = (9 * s * draw.tensor(2)).sum() + a_loss(draw, case, p, q, r) + (u * u).sum()
-    loss.backward()
+    first = (9 * s * draw.tensor(2)).sum()
+    loss = a_loss(draw, case, p, q, r)
+    (first + loss + (u * u).sum()).backward()
     yield "all .grad of the first list", [t.grad.float() for t in params]
     yield "all .grad of the second list", [s.grad.float(), u.grad.float()]
 

@@ -57,10 +57,9 @@ class TestClipGlobalNormInBackward:
     (tensor([0.6]), tensor([0.8]))
 
     **Fine print.** `params` is a list of different parameters, and none is in two lists at a time. Every `backward()`
-    reaches all of them, in an order that can differ, and no exception stops it. Gradients accumulate as usual: a second
-    pass adds to what the first pass left, and the sum is clipped. The caller may set `.grad` to `None` between passes.
-    `torch.autograd.grad` clips nothing. A pass may have `create_graph=True`, and `.grad` then need not have a graph.
-    The caller removes all handles or none.
+    reaches all of them, in an order that can differ, and no exception stops it. Gradients accumulate as usual, and the
+    sum is clipped. The caller may set `.grad` to `None` between passes. `torch.autograd.grad` clips nothing. A pass may
+    have `create_graph=True`, and `.grad` then need not have a graph. The caller removes all handles or none.
     """
 
     def reference(params, c):

@@ -81,11 +81,10 @@ class TestActivationStore:
     >>> store.data
     {'1': [tensor([[0., 2.]])]}
 
-    **Fine print.** `with store as s` gives `s is store`. A second block adds to the record; after `clear()` inside a
-    block, recording goes on. Where nothing is recorded, as before the first block, `data` has an empty list or no
-    entry. Two names of one module may share its copies. The outputs are tensors. Outside the block the model has none
-    of the store's hooks, even after an exception, which comes through. The model goes on as without it, gradients
-    included.
+    **Fine print.** `with store as s` gives `s is store`. A second block adds to the record, even after an exception,
+    which comes through; after `clear()` inside a block, recording goes on. Where nothing is recorded, `data` has an
+    empty list or no entry. Two names of one module may hold the same copies. The outputs are tensors. Outside the block
+    the model has none of the store's hooks. The model goes on as without it, gradients included.
     """
 
     reference = Store
@@ -102,6 +101,24 @@ class TestActivationStore:
 
             def __enter__(self):
                 return self
+
+        class registered_too_early__2(Store):
+            on = False
+
+            def __init__(self, model, names):
+                super().__init__(model, names)
+                super().__enter__()
+
+            def keep(self, name, output):
+                if self.on:
+                    super().keep(name, output)
+
+            def __enter__(self):
+                self.on = True
+                return self
+
+            def __exit__(self, kind, error, traceback):
+                self.on = False
 
         class hook_left_after_exception(Store):
             """The block raised an exception, and your hooks stayed on the model. `__exit__` is called in that case,
@@ -161,6 +178,45 @@ class TestActivationStore:
         class one_list_for_all__2(Store):
             def clear(self):
                 self.data = dict.fromkeys(self.names, [])  # noqa: RUF024 - the mistake
+
+        class one_list_for_a_module(Store):
+            """Each call is in your lists twice: two names of one module share a list, and the hooks of both append to
+            it. Make a list for each name, `{name: [] for name in names}`.
+            """
+
+            def __init__(self, model, names):
+                super().__init__(model, names)
+                lists = {}
+                self.data = {name: lists.setdefault(model.get_submodule(name), []) for name in self.names}
+
+        class one_dict_for_all_stores(Store):
+            """All your stores share one dict, such as `data = {}` in the body of the class. Make it in `__init__`:
+            `self.data = {}`.
+            """
+
+            shared = {}
+
+            def __init__(self, model, names):
+                super().__init__(model, names)
+                self.data = self.shared
+                self.clear()
+
+            def keep(self, name, output):
+                self.data.setdefault(name, [])
+                super().keep(name, output)
+
+            def clear(self):
+                self.data.clear()
+
+        class forgets_after_exception(Store):
+            """The block raised an exception, and what your store had recorded before that is lost. `__exit__` removes
+            the hooks and leaves the record alone, whatever its arguments say.
+            """
+
+            def __exit__(self, kind, error, traceback):
+                super().__exit__(kind, error, traceback)
+                if kind:
+                    self.clear()
 
         class one_name_for_a_module(Store):
             """A name is missing: two names may belong to one module, and a dict whose keys are the modules keeps only

@@ -43,14 +43,17 @@ def recorded(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def outside(call: Call, draw: Draw, case: Any) -> Seen:
-    """Nothing is recorded outside a block."""
+    """Nothing is recorded outside a block, and hooks that the caller registers in it stay."""
     model, x, y, store = a_store(call, draw, case)
     model(x)
     yield "the record before a block", record_of(store)
+    ran: list[str] = []
     with store:
         model(y)
+        model.get_submodule(names_of(case)[0]).register_forward_hook(lambda *args: ran.append("the caller's"))
     model(x)
-    yield "the record after a run behind a block", record_of(store)
+    yield "which hooks of the caller run after the block", ran
+    yield "the record after a run outside", record_of(store)
 
 
 def entered(call: Call, draw: Draw, case: Any) -> Seen:

@@ -166,28 +166,16 @@ class ActivationStore:
         ),
     ),
     Wrong(
-        "forgets everything when the block raises",
-        violates="A second block adds to the record",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.model, self.names, self.hs = model, names, []
-        self.data = {n: [] for n in names}
-    def reg(self):
-        for n in self.names:
-            def hook(m, a, o, n=n):
-                self.data[n].append(o.detach().clone())
-            self.hs.append(self.model.get_submodule(n).register_forward_hook(hook))
-    def clear(self):
-        self.data = {n: [] for n in self.names}
-    def __enter__(self):
-        self.reg()
-        return self
-    def __exit__(self, *exc):
-        [h.remove() for h in self.hs]; self.hs = []; exc[0] and self.clear()
-        return None
-""",
+        "takes off the latest hooks, whoever registered them",
+        violates="Outside the block the model has none of the store's hooks",
+        check="test_nothing_is_recorded_outside_a_block",
+        source=changed(
+            STORE,
+            (
+                "        for handle in self.handles:\n            handle.remove()\n",
+                "        for n in self.names:\n            self.model.get_submodule(n)._forward_hooks.popitem()\n",
+            ),
+        ),
     ),
     Wrong(
         "hands on the copies",

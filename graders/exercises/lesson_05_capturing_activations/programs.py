@@ -62,7 +62,7 @@ def outputs(
     return found
 
 
-def hook_left_behind(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103 - says what COMMON says
+def hook_left_behind(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103 - its message stands in core/mistakes.py
     hooked(model, keep)
     model(x)
 
@@ -75,10 +75,26 @@ def hook_left_after_exception(model: nn.Module, keep: Keep, x: Tensor) -> None: 
 
 
 def returned_the_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """Your hook returns what it stored, and what a hook returns takes the place of the output. So the model went on
-    with your copy. A hook that only watches returns `None`.
+    """Your hook returns something, and what a hook returns takes the place of the output. So the model went on with
+    what you store, or with an output that has lost its graph. A hook that only watches returns `None`.
     """
+
+    def hook(note: Note, module: nn.Module, args: Any, output: Any) -> Any:
+        note(output)
+        return output.detach()
+
+    run_with_hooks(model, keep, x, hook)
+
+
+def returned_the_copy__2(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103 - as above
     run_with_hooks(model, keep, x, lambda note, module, args, output: note(output))
+
+
+def ran_on_a_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """You ran the model on a copy of `x` that has lost its graph. Call it with `x` itself: what goes on in the model
+    keeps its graph, and only what you store is detached and copied.
+    """
+    run_with_hooks(model, keep, x.detach().clone())
 
 
 def another_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
@@ -174,6 +190,8 @@ WRONG = (
     hook_left_behind,
     hook_left_after_exception,
     returned_the_copy,
+    returned_the_copy__2,
+    ran_on_a_copy,
     another_mode,
     another_mode__2,
     called_forward,

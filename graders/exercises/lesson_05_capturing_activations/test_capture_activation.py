@@ -63,9 +63,9 @@ class TestCaptureActivation:
     tensor([[0., 2.]])
 
     **Fine print.** In this run the submodule is called once, and its output is one tensor; it may get several inputs.
-    What other parts of the model return may be anything. The copy has the values that the output had when it left the
-    module, even when a later layer works in place. The model runs once, to its end, in its own mode, and goes on as it
-    does without you.
+    Other parts of the model may return anything. The copy has the values that the output had when it left the module,
+    even when a later layer works in place. The model runs once, to its end, in its own mode, and goes on as it does
+    without you.
     """
 
     reference = capture

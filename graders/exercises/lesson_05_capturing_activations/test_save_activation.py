@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import outputs, run_with_hooks, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import copied, outputs, run_with_hooks, wrong_runs
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures, model_states
 
@@ -62,9 +62,9 @@ class TestSaveActivation:
     (1, 2)
 
     **Fine print.** The submodule is called one or more times, and its outputs are tensors. The file holds one tensor
-    that does not require grad, and no other numbers: the output may be a small view into a large tensor. `path` is a
-    `str` or a `pathlib.Path`, and need not end in `.pt`. A file that is already there is overwritten, and no other file
-    is left behind. If the model raises, you may write the file or not.
+    that does not require grad, and nothing else: the output may be a small view into a large tensor. `path` is a `str`
+    or a `pathlib.Path`, and need not end in `.pt`. A file that is already there is overwritten, and no other file is
+    left behind. If the model raises, any files may be left.
     """
 
     reference = save
@@ -125,12 +125,15 @@ class TestSaveActivation:
             """A file was already there, and you kept it. Find another way to tell whether this is the first call, and
             overwrite old files.
             """
-            if not Path(path).exists():
-                return save(model, name, x, path)
-            kept = Path(path).read_bytes()
-            shape = save(model, name, x, path)
-            Path(path).write_bytes(kept)
-            return shape
+            shapes = []
+
+            def note(output):
+                shapes.append(tuple(output.shape))
+                if not Path(path).exists():
+                    torch.save(copied(output), path)
+
+            run_with_hooks(model, {name: note}, x)
+            return shapes[0]
 
         def another_file(model, name, x, path):
             """You wrote to another file, and at `path` is what was there before. Use `path` as it is, a `str` or a

@@ -1,13 +1,10 @@
 """Exercise 11-mean-activation."""
 
-from functools import partial
-
 import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import (
     outputs,
-    run_with_hooks,
     skipped_the_model,
     stopped_the_run,
     stored_the_input,
@@ -79,20 +76,7 @@ class TestMeanActivation:
 
     reference = mean
 
-    class Mistakes(wrong_runs(mean, *MORE, without=["returned_the_copy"])):
-        def returned_the_copy(model, name, x):
-            """Your hook returns a tensor, and what a hook returns takes the place of the output. So the model went on
-            with it: with the mean, or with an output that has lost its graph. A hook that only watches returns `None`.
-            """
-            return mean(model, name, x, run=partial(run_with_hooks, hook=lambda note, module, args, out: note(out)))
-
-        def returned_the_copy__2(model, name, x):
-            def hook(note, module, args, output):
-                note(output)
-                return output.detach()
-
-            return mean(model, name, x, run=partial(run_with_hooks, hook=hook))
-
+    class Mistakes(wrong_runs(mean, *MORE)):
         def graph_kept_alive(model, name, x):
             """Your mean still has its graph, and the graph holds the tensors that the forward pass saved. `cpu()` and
             `clone()` do not help: both pass the graph on. Detach before you take the mean: `output.detach().mean()`.

@@ -152,7 +152,8 @@ def a_net(draw: Draw, case: Any) -> Any:
                 self.gate.register_module("none", None)
                 self.head.register_module("none", None)
             if repeats(case):
-                self.act = nn.Tanh()  # as the head: of this type there is another layer
+                # of the type of the head, or a layer that returns what it gets
+                self.act = nn.Identity() if names_of(case) == ["again"] else nn.Tanh()
                 self.again = self.act
             self.norm = nn.BatchNorm1d(2)
             if hasattr(case, "shift"):
@@ -253,15 +254,16 @@ def run_once(call: Call, draw: Draw, case: Any, names: Names, function: Function
     model, x = a_model(draw, case)
     ran: list[Any] = []
     flows: list[Any] = []
+    model.register_forward_pre_hook(lambda module, args: flows.append(args[0].requires_grad))
     model.head.register_forward_hook(lambda module, args, out: ran.append(out.detach()))
     model.head.register_forward_hook(
         lambda module, args, out: flows.append(args[0].requires_grad or not torch.is_grad_enabled())
     )
     model.register_forward_hook(lambda module, args, out: ran.append("forward ends"))
     capture(model, *names(draw, case), x)
-    yield "the outputs of the head, and the ends of forward", ran
-    yield "whether gradients can flow into the head", flows
-    yield "the mean that the norm keeps", model.norm.running_mean
+    yield "the outputs of the head, and whether forward ended", ran
+    yield "whether gradients can flow into the model, and into the head", flows
+    yield "the running mean of the norm", model.norm.running_mean
 
 
 def left_alone(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
@@ -272,6 +274,26 @@ def left_alone(call: Call, draw: Draw, case: Any, names: Names, function: Functi
     before = Watch(model=model, x=x, more=more)
     capture(model, *more, x)
     yield "by the call", before.differences()
+
+
+def hooks_changed_in_the_run(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """What the caller registers or removes during the run stays so."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    part = model.get_submodule(first_name(case))
+    ran: list[str] = []
+    first = part.register_forward_hook(lambda *args: ran.append("first"))
+
+    def swap(*args: Any) -> None:
+        first.remove()
+        part.register_forward_hook(lambda *args: ran.append("second"))
+
+    handle = model.register_forward_pre_hook(swap)
+    capture(model, *names(draw, case), x)
+    handle.remove()
+    ran.clear()
+    model(x)
+    yield "which hooks run afterwards", ran
 
 
 def model_raises(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
@@ -304,8 +326,8 @@ def alone(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def nothing_but_the_tensor(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
-    """The file holds no other numbers."""
-    save = function(call, case)
+    """The file holds nothing else."""
+    capture = function(call, case)
     model, x = a_model(draw, case)
-    shape, found, files = save(model, *names(draw, case), x)
+    shape, found, files = capture(model, *names(draw, case), x)
     yield "the size of the tensor's storage in the file, in bytes", found.untyped_storage().nbytes()

@@ -80,6 +80,18 @@ def capture_many(model, names, x):
 
 WRONG = [
     Wrong(
+        "takes off the latest hooks, whoever registered them",
+        violates="leave everyone else's on",
+        check="test_nothing_of_the_caller_changes",
+        source=changed(
+            CAPTURE_MANY,
+            (
+                "for handle in handles:\n            handle.remove()",
+                "for name in names:\n            model.get_submodule(name)._forward_hooks.popitem()",
+            ),
+        ),
+    ),
+    Wrong(
         "takes modules whose names begin like one",
         violates="maps each name in the list `names` to the output of that submodule",
         check="test_every_named_output_is_returned",
@@ -112,21 +124,6 @@ def capture_many(model, names, x):
             handle.remove()
     return dict(kept)
 """,
-    ),
-    Wrong(
-        "hands on the copies",
-        violates="goes on as it does without you",
-        check="test_the_model_runs_once,_as_it_would_without_you",
-        source=changed(
-            CAPTURE_MANY,
-            (
-                "handles.append(model.get_submodule(name).register_forward_hook(hook))",
-                (
-                    "    return output.detach()\n"
-                    "            handles.append(model.get_submodule(name).register_forward_hook(hook))"
-                ),
-            ),
-        ),
     ),
 ]
 

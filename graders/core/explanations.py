@@ -142,6 +142,11 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
         "It is right when the caller's hooks only watch, and not when one replaces a value: the next layer gets what "
         "that hook returned.",
     ),
+    ("failure", frozenset({"KeyboardInterrupt"})): Explanation(
+        "not-with-an-interrupt",
+        "It is right when an error is raised, and not when somebody stops the run: a `KeyboardInterrupt` is no "
+        "`Exception`. Let it through like any other, and tidy up with `with` or in `finally`.",
+    ),
     ("failing_run", frozenset({2})): Explanation(
         "only-the-first-run-is-safe",
         "An exception in the first run leaves everything in order, and one in the second run does not. Put both runs "
@@ -161,8 +166,9 @@ LEFT_FROM_EARLIER = Explanation(
 BY_OBSERVATION: Mapping[str, Explanation] = {
     r"^the exception\b.* None$|is swallowed\b.* True$": Explanation(
         "swallowed-exception",
-        "An exception was raised on purpose in what your function has to run, and it did not come out. An `except`, or "
-        "a `return` in `finally`, swallows it: let it through, and tidy up in `finally`.",
+        "An exception was raised on purpose in what your function has to run, and it did not come out. It is swallowed "
+        "by an `except`, a `return` in `finally`, or an `__exit__` that returns something true. Let it through, and "
+        "tidy up in `finally`.",
     ),
     r"\b(around (it|another call|other calls|a call)|calls? inside)\b": Explanation(
         "one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]

@@ -64,9 +64,10 @@ RULES = (
         7,
         'What "run the model" means (from lesson 5 on).',
         "`model(x)` is called as often as the contract says, to its end, with each part in its own mode. It computes "
-        "the same as without you. Where no gradient is asked for, you may switch grad mode off, and your caller may "
-        "have done so. A part with two names has the one that `model.named_modules()` gives. What it returned is the "
-        "value as it left the layer, even when an in-place ReLU behind it overwrites that.",
+        "the same as without you. Where no gradient is asked for, you may switch grad mode off, or use inference "
+        "mode, and your caller may have done so. A part with two names has the one that `model.named_modules()` "
+        "gives. What it returned is the value as it left the layer, even when an in-place ReLU behind it overwrites "
+        "that.",
     ),
     Rule(
         8,

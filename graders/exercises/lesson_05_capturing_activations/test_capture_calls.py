@@ -130,6 +130,17 @@ class TestCaptureCalls:
             found = capture(model, name, x)
             return [one for one, before in zip(found, [None, *found]) if before is None or not same(one, before)]
 
+        def drops_equal_outputs__2(model, name, x):
+            calls, seen = [], [None]
+
+            def note(output):
+                if output is not seen[-1]:
+                    calls.append(copied(output))
+                seen.append(output)
+
+            run_with_hooks(model, {name: note}, x)
+            return calls
+
         def global_store(model, name, x, calls=[]):  # noqa: B006 - the mistake
             """Your list outlives the call: every call of your function returns the same list. Make a new list inside
             the function.

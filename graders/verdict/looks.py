@@ -12,7 +12,8 @@ LOOK = {
     "grad-filled": "{0}.grad", "grad-emptied": "{0}.grad", "grad-replaced": "{0}.grad", "grad-changed": "{0}.grad",
     "mode": "{0}.training", "class": "str(type({0}))", "forward": "{0}.forward", "entries": "[*map(id, {0})]",
     "parameters": "{0}._parameters", "buffers": "dict({0}.named_buffers())",
-    "modules": "dict({0}.named_children())", "attribute": "vars({0})", "attribute-left": "list(vars({0}))",
+    "modules": "dict({0}.named_children())", "attribute": "vars({0})",
+    "attribute-left": "sorted(set(vars({0})) - set(vars(nn.Module())))",
     "autograd-mode": "torch.is_grad_enabled()", "default-dtype": "torch.get_default_dtype()",
     "anomaly-mode": "torch.is_anomaly_enabled()", "module-call": "nn.Module.__call__",
 }  # fmt: skip
@@ -21,7 +22,9 @@ which `named_parameters()` does not show.
 """
 TENSOR_HOOKS = "len({0}._backward_hooks or ()) + len({0}._post_accumulate_grad_hooks or ())"
 MODULE_HOOKS = '{{name: len(hooks) for name, hooks in vars({0}).items() if name.endswith("_hooks") and hooks}}'
-GLOBAL_HOOKS = '{name: len(hooks) for name, hooks in vars(nn.modules.module).items() if name.endswith("_hooks")}'
+GLOBAL_HOOKS = (
+    '{name: len(hooks) for name, hooks in vars(nn.modules.module).items() if name.endswith("_hooks") and hooks}'
+)
 
 
 def look_at(kind: str, thing: str, path: Sequence[str], space: Mapping[str, Any]) -> str:

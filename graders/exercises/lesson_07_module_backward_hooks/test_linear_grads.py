@@ -130,6 +130,10 @@ class TestLinearGrads:
             g = at_output(lin, x, loss_fn).view(-1, lin.out_features)
             return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)
 
+        def view_of_strides__2(lin, x, loss_fn):
+            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)
+
         def swapped(lin, x, loss_fn):
             """The gradient of the weight comes first, then that of the bias."""
             g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)

@@ -3,14 +3,19 @@
 from functools import partial
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.exercises.lesson_07_module_backward_hooks.programs import Handles, each
 from graders.scenes.scene import stories
 from graders.scenes.stories import watching_modules as modules
 
 
+def copies(grads):
+    """A copy of each gradient."""
+    return each(grads, lambda grad: grad.detach().clone())
+
+
 def keep(d, module, grad_input, grad_output):
     """What a hook does that watches."""
-    d["gi"], d["go"] = (each(grads, lambda grad: grad.detach().clone()) for grads in (grad_input, grad_output))
+    d["gi"], d["go"] = copies(grad_input), copies(grad_output)
 
 
 def watched(module, hook, kind="register_full_backward_hook", d=None, **how):
@@ -157,10 +162,22 @@ class TestWatchModuleGrads:
 
             return watched(module, hook)
 
+        def zeros_left_out(module):
+            def kept(grad):
+                return grad.detach().clone() if grad.any() else None
+
+            return watched(module, lambda d, m, gi, go: d.update(gi=each(gi, kept), go=each(go, kept)))
+
+        def took_go_too_early(module):
+            """You took `"go"` in a full backward pre-hook, and one of the caller's changed it after that. A full
+            backward hook gets both as they are in the end, `grad_input` and `grad_output`.
+            """
+            d, early = watched(module, lambda d, m, go: d.update(go=copies(go)), "register_full_backward_pre_hook")
+            return d, Handles(early, watched(module, lambda d, m, gi, go: d.update(gi=copies(gi)), d=d)[1])
+
         def one_handle_of_two(module):
             """You registered two hooks and returned the handle of one, so the other goes on after `remove()`. One is
             enough: a full backward hook gets both, `grad_input` and `grad_output`.
             """
-            copied = lambda grads: each(grads, lambda grad: grad.detach().clone())  # noqa: E731
-            d, _ = watched(module, lambda d, m, go: d.update(go=copied(go)), "register_full_backward_pre_hook")
-            return watched(module, lambda d, m, gi, go: d.update(gi=copied(gi)), d=d)
+            d, _ = watched(module, lambda d, m, go: d.update(go=copies(go)), "register_full_backward_pre_hook")
+            return watched(module, lambda d, m, gi, go: d.update(gi=copies(gi)), d=d)

@@ -47,10 +47,7 @@ def returned(call: Call, draw: Draw, case: Any) -> Seen:
     """What comes back is a tuple of a dict and a handle."""
     module, x, k = a_module(draw, case)
     result = call(module)
-    yield "the type of what comes back", type(result).__name__
-    d, handle = result
-    (module(x) * k).sum().backward()
-    yield "the dict after a first pass", d
+    yield "whether what comes back is a tuple", isinstance(result, tuple)
 
 
 def recorded(call: Call, draw: Draw, case: Any) -> Seen:

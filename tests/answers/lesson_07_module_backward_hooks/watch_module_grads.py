@@ -54,24 +54,6 @@ def watch_module_grads(module):
 
 WRONG = [
     Wrong(
-        "notes the gradients of the outputs in a pre-hook",
-        violates="as a full backward hook gets them",
-        check="test_each_call_has_a_dict_of_its_own",
-        source="""
-def watch_module_grads(module):
-    d = {}
-    late = module.register_full_backward_hook(
-        lambda m, gi, go: d.__setitem__("gi", tuple(g if g is None else g.detach().clone() for g in gi)))
-    early = module.register_full_backward_pre_hook(
-        lambda m, go: d.__setitem__("go", tuple(g if g is None else g.detach().clone() for g in go)))
-    class Both:
-        def remove(self):
-            late.remove()
-            early.remove()
-    return d, Both()
-""",
-    ),
-    Wrong(
         "nothing for gradients that are zero",
         violates="After each backward pass it holds two tuples",
         check="test_the_latest_pass_is_kept",

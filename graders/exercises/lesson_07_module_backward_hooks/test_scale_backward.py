@@ -1,10 +1,16 @@
 """Exercise 07-scale-backward."""
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.exercises.lesson_07_module_backward_hooks.programs import Handles, each
 from graders.scenes.scene import stories
 from graders.scenes.stories import flowing_back
 from graders.scenes.stories.gradient_hooks import a_number
+
+
+def both_ends(module, s, parameters):
+    """Hooks that scale the gradients of these parameters, and `grad_input`: their handles."""
+    handles = [p.register_hook(lambda g: g * s) for p in parameters if p.requires_grad]
+    return [*handles, module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g * s))]
 
 
 @exercise(
@@ -22,7 +28,8 @@ from graders.scenes.stories.gradient_hooks import a_number
     ),
     why=(
         "The pre-hook changes `grad_output` before the module's own backward pass uses it, so its parameters get "
-        "the scaled gradient, too. A forward hook that registers a tensor hook on each output would do as well."
+        "the scaled gradient, too. A forward hook that returns a view of each output, with a tensor hook on it, would "
+        "do as well."
     ),
     scene=stories(
         promises={
@@ -63,9 +70,11 @@ class TestScaleBackward:
 
     def reference(module, s):
         def hook(m, args, out):
-            for t in out if isinstance(out, tuple) else (out,):
+            views = tuple(t.view_as(t) for t in (out if isinstance(out, tuple) else (out,)))
+            for t in views:
                 if t.requires_grad:
                     t.register_hook(lambda grad: grad * s)
+            return views if isinstance(out, tuple) else views[0]
 
         return module.register_forward_hook(hook)
 
@@ -99,15 +108,31 @@ class TestScaleBackward:
             handles = [p.register_hook(lambda grad: grad * s) for p in module.parameters()]
             return handles[-1]
 
-        def hooked_the_parameters__2(module, s):
-            """You scaled `grad_input`, and the parameters by hooks of their own: these stay after `remove()`, and an
-            input by keyword is in no `grad_input`. Scale `grad_output`, in a full backward pre-hook: all the rest
-            follows from it.
+        def hooked_the_outputs(module, s):
+            """You hooked the output itself. Some modules (Identity, Dropout in eval mode) return the very tensor that
+            they were given: your hooks are on the caller's tensor then, one more for each call, and no `remove()` ends
+            that. Use a full backward pre-hook.
             """
-            for p in module.parameters():
-                if p.requires_grad:
-                    p.register_hook(lambda grad: s * grad)
-            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: s * g))
+
+            def hook(m, args, out):
+                for t in out if isinstance(out, tuple) else (out,):
+                    if t.requires_grad:
+                        t.register_hook(lambda grad: grad * s)
+
+            return module.register_forward_hook(hook)
+
+        def scaled_both_ends(module, s):
+            """You scaled `grad_input`, and the parameters by hooks of their own. An input by keyword is in no
+            `grad_input`, modules inside have parameters, too, and each hook wants its `remove()`. Scale `grad_output`,
+            in a full backward pre-hook: all the rest follows from it.
+            """
+            return both_ends(module, s, module.parameters())[-1]
+
+        def scaled_both_ends__2(module, s):
+            return Handles(*both_ends(module, s, module.parameters()))
+
+        def scaled_both_ends__3(module, s):
+            return Handles(*both_ends(module, s, module.parameters(recurse=False)))
 
         def scaled_dot_grad(module, s):
             """You scaled the `.grad` of the parameters in a hook: that of this pass is added only after it, and what an

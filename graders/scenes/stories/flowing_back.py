@@ -125,9 +125,10 @@ def in_each_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> See
     module, x, t, k = a_module(draw, case)
     call(module, *arguments(draw, case))
     loss = (module(t) * k).sum()
+    (0 * loss).backward(retain_graph=True)
+    yield "x.grad after a pass of zeros", x.grad
     loss.backward(retain_graph=True)
-    (1000 * loss).backward(retain_graph=True)
-    (0 * loss).backward()
+    (1000 * loss).backward()
     yield "x.grad after three passes through one graph", x.grad
 
 
@@ -274,7 +275,7 @@ def neighbours_stay(call: Call, draw: Draw, case: Any, arguments: Arguments) -> 
     ((module(x) + v) * draw.tensor()).sum().backward()
     yield "the gradients of a neighbour and of x", (u.grad, x.grad)
     (module(x) * u * draw.tensor()).sum().backward()
-    yield "the gradient of a neighbour that is also a later factor", u.grad
+    yield "the gradients of a later factor and of x", (u.grad, x.grad)
 
 
 def other_models_stay(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

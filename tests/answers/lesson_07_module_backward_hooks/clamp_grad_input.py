@@ -50,6 +50,17 @@ def clamp_grad_input(module, c):
 
 WRONG = [
     Wrong(
+        "nothing goes on where the gradient is zero",
+        violates="is clamped elementwise to [-c, c] before it goes on",
+        check="test_every_pass_is_clamped",
+        source="""
+def clamp_grad_input(module, c):
+    def hook(module, gi, go):
+        return tuple(g.clamp(-c, c) if g is not None and g.any() else None for g in gi)
+    return module.register_full_backward_hook(hook)
+""",
+    ),
+    Wrong(
         "clamps inputs by keyword, too",
         violates="one passed by keyword is left alone",
         check="test_several_inputs_and_outputs,_in_any_layout",

@@ -1,17 +1,16 @@
 """Answers to 07-scale-backward."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 import torch
 
 def scale_backward(module, s):
     def watch(module, args, output):
-        outs = output if isinstance(output, tuple) else (output,)
+        outs = [out.view_as(out) for out in (output if isinstance(output, tuple) else (output,))]
         for out in outs:
-            if isinstance(out, torch.Tensor) and out.requires_grad:
+            if out.requires_grad:
                 out.register_hook(lambda g: g * s)
+        return tuple(outs) if isinstance(output, tuple) else outs[0]
     return module.register_forward_hook(watch)
 """,
     """
@@ -45,25 +44,7 @@ def scale_backward(module, s):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "leaves out inputs by keyword",
-        violates="everything before the module, get `s` times what they would get",
-        check="test_several_inputs_and_outputs,_in_any_layout",
-        source="""
-def scale_backward(module, s):
-    handles = [p.register_hook(lambda g: g if g is None else g * s) for p in module.parameters() if p.requires_grad]
-    handles.append(module.register_full_backward_hook(
-        lambda m, gi, go: tuple(g if g is None else g * s for g in gi)))
-    class All:
-        def remove(self):
-            for h in handles:
-                h.remove()
-    return All()
-""",
-    ),
-]
-
+WRONG = []
 
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",

@@ -92,10 +92,10 @@ class TestGradientFlow:
     {"1": 3.0, "0": 6.0}
 
     **Fine print.** Names are those of `model.named_modules()`, `""` for the model itself. Frozen and shared parameters
-    count; those of the modules inside do not, so a plain `Sequential` has no entry. A block with parameters of its own
-    may come before or after the modules inside it. `.grad` accumulates as usual. Each of these modules is called once,
-    and and returns one new tensor. A gradient reaches that tensor, and the module's input if it requires grad. Nothing
-    works in place.
+    count; those of the modules inside do not, so a plain `Sequential` has no entry. A block may come
+    before or after the modules inside it. `.grad` accumulates as usual. Each of these modules is called once and
+    returns one new tensor. A gradient reaches that tensor, and the module's input if it requires grad. Nothing works in
+    place. Your hooks may stay on outputs.
     """
 
     def reference(model, loss_fn, x):
@@ -177,6 +177,14 @@ class TestGradientFlow:
             }
             return measured(model, loss_fn, x, note, trainable)
 
+        def without_shared(model, loss_fn, x):
+            """A layer whose parameters belong to an earlier one, too, is missing. Shared parameters count: ask
+            `list(module.parameters(recurse=False))` of each module by itself.
+            """
+            owners = {p: m for m in reversed(list(model.modules())) for p in m.parameters(recurse=False)}
+            first = {name: m for name, m in with_parameters(model).items() if m in owners.values()}
+            return measured(model, loss_fn, x, note, first)
+
         def cleared_grads(model, loss_fn, x):
             """You cleared the gradients of the model. They are the caller's, and add up as usual: leave out
             `zero_grad()`.
@@ -185,8 +193,8 @@ class TestGradientFlow:
             return measured(model, loss_fn, x, note)
 
         def reversed_definition(model, loss_fn, x):
-            """Your keys are in the reverse order of definition. Modules may run in another order: fill the dict when
-            the gradient arrives.
+            """You turned the order of the names or of the definition round. Modules may run in another order: fill the
+            dict when the gradient arrives, and leave it in that order.
             """
             flow = measured(model, loss_fn, x, note)
             return {name: flow[name] for name in reversed(with_parameters(model))}

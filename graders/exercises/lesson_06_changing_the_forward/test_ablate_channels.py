@@ -74,7 +74,8 @@ class TestAblateChannels:
     **Fine print.** `channels` is a list of indices 0, 1, ...; it may be empty, or hold an index twice. `name` may be
     nested (`"block.0"`), or `""`, the model itself. The model runs once and calls the submodule once, with any
     arguments; its output is a floating tensor of two or more dimensions. The listed channels become 0 whatever they
-    were, even `inf`; all other entries stay, even `nan`. The model returns one tensor.
+    were, even `inf`; all other entries stay, even `nan`. The model returns one tensor,
+    and your result need not be a copy.
     """
 
     reference = ablate
@@ -110,6 +111,9 @@ class TestAblateChannels:
 
         def wrong_axis(model, name, channels, x):
             return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, -1))
+
+        def wrong_axis__2(model, name, channels, x):
+            return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, 0))
 
         def changed_callers_tensor(model, name, channels, x):
             def off(output, channels):

@@ -1,6 +1,7 @@
 """Exercise 06-patch-activation."""
 
 import contextlib
+from functools import partial
 
 import torch
 
@@ -56,7 +57,7 @@ class Stop(Exception):
             "only the listed channels are replaced": (edits.edited, edits.around),
             "a later call starts afresh": edits.later,
             "the model runs on clean and then on corrupt": (edits.run_as_it_is, edits.run_for_equal_inputs),
-            "inputs and model are as before": edits.left_alone,
+            "inputs and model are as before": (edits.left_alone, edits.left_alone_by_identity),
             "an exception comes through and nothing is left": edits.model_raises,
             "channels are replaced exactly": (edits.replaced_exactly, edits.single_channel_replaced),
             "two calls at the same time do not disturb each other": edits.called_inside,
@@ -85,9 +86,9 @@ class TestPatchActivation:
             [8.]])
 
     **Fine print.** One run for each input, even when the two are equal; both have the same shape. The clean run may
-    stop when you have what you need. An empty list replaces nothing, and an index may appear twice. Channels are
-    replaced exactly, even by `nan`. `name` may be nested, or `""`, the model itself; in a run the submodule is called
-    once, with any arguments, and its output is a tensor of two or more dimensions. Return one tensor, detached.
+    stop early. An empty list replaces nothing, and an index may appear twice. Channels are replaced exactly, even by
+    `nan`. `name` may be nested, or `""`, the model itself; each run calls the submodule once, with any arguments, and
+    its output is a tensor of two or more dimensions. Return one tensor, detached; it need not be a copy.
     """
 
     def reference(model, name, clean, corrupt, channels=None):
@@ -135,6 +136,9 @@ class TestPatchActivation:
         def wrong_axis(model, name, clean, corrupt, channels=None):
             return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, 0))
 
+        def wrong_axis__2(model, name, clean, corrupt, channels=None):
+            return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, -1))
+
         def changed_callers_tensor(model, name, clean, corrupt, channels=None):
             def write(output, kept, channels):
                 which = slice(None) if channels is None else channels
@@ -142,6 +146,16 @@ class TestPatchActivation:
                 return output
 
             return patch(model, name, clean, corrupt, channels, put=write)
+
+        def changed_callers_tensor__2(model, name, clean, corrupt, channels=None):
+            def write(output, kept, channels):
+                return output.copy_(kept) if channels is None else put(output, kept, channels)
+
+            return patch(model, name, clean, corrupt, channels, put=write)
+
+        def before_the_callers_hook(model, name, clean, corrupt, channels=None):
+            runs = iter([partial(programs.run, prepend=True), programs.run])
+            return patch(model, name, clean, corrupt, channels, run=lambda *given: next(runs)(*given))
 
         def one_run_for_both(model, name, clean, corrupt, channels=None):
             """You ran both inputs as one batch. Layers that look at the batch, as a batch norm does, mix the two then:

@@ -20,7 +20,6 @@ MODEL = {
     "mode": ("train", "eval", "mixed"),
     "hooks": ("none", "watching", "replacing"),
     "odd": ("nothing", "keyword", "frozen", "filled"),
-    "grad_mode": ("on", "off"),
     "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
     "breaks": ("at the end", "at the start"),
 }
@@ -111,8 +110,6 @@ def a_model(draw: Draw, case: Any) -> Any:
     y = an_input(draw, case)
     if case.odd == "frozen" or case.layer == "":
         x.requires_grad_()
-    if case.grad_mode == "off":
-        torch.set_grad_enabled(False)
     return model, x, y
 
 
@@ -206,6 +203,19 @@ def left_alone(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     before = Watch(model=model, x=x, y=y, channels=channels)
     ask(call, model, name_of(case), channels, x, y)
     yield "by the call", before.differences()
+    with torch.no_grad():
+        ask(call, model, name_of(case), channels, x, y)
+        enabled = torch.is_grad_enabled()
+    yield "grad mode after a call under no_grad", enabled
+
+
+def left_alone_by_identity(call: Call, draw: Draw, case: Any) -> Seen:
+    """The input stays, even if the layer that is replaced passes it on."""
+    x = draw.tensor(2, 3)
+    y = draw.tensor(2, 3)
+    before = Watch(x=x, y=y)
+    call(nn.Identity(), "", y, x)
+    yield "by a call without channels", before.differences()
 
 
 @told

@@ -40,7 +40,10 @@ def _is_true(value):
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
             "an exception comes through, and the next call is as usual": calls.forward_raises,
-            "keywords of any name and value arrive": forced_keywords.keywords_of_any_kind,
+            "keywords of any name and value arrive": (
+                forced_keywords.keywords_of_any_kind,
+                forced_keywords.unknown_keyword,
+            ),
             "each handle removes its own hook": (calls.removed_by_handles, forced_keywords.no_keyword),
         },
         axes=calls.CALLS,
@@ -63,10 +66,10 @@ class TestForceKwargs:
     >>> module(torch.tensor(2.0), scale=3.0, shift=1.0)
     tensor(21.)
 
-    **Fine print.** Names and values may be any, even `args=0` or `hook=None`, and the module receives these very
-    objects. `kw` may be empty. The caller may pass everything by keyword, the input too, and passes by position nothing
-    that `kw` forces. Keywords of one call do not reach a later one, and in each call `forward` runs once. If two calls
-    of your function force the same keyword, either may win. Other people's pre-hooks only watch.
+    **Fine print.** Any value and any name but `module` will do, even `args=0` or `hook=None`, and the module
+    receives these very objects. `kw` may be empty. The caller may pass everything by keyword, the input too, and passes
+    by position nothing that `kw` forces. Keywords of one call do not reach a later one, and in each call `forward` runs
+    once. If two calls of your function force the same keyword, either may win. Other people's pre-hooks only watch.
     """
 
     def reference(module, **kw):

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import nn
 
 from graders.scenes.stories.changed_calls import a_keeper, a_module
 from graders.scenes.story import Call, Draw, Seen, told
@@ -44,6 +45,18 @@ def keywords_of_any_kind(call: Call, draw: Draw, case: Any) -> Seen:
     yield "whether the keywords are these objects", {key: kwargs.get(key, "none") is wanted[key] for key in wanted}
     yield "the names of the keywords", sorted(kwargs)
     yield "whether the arguments are the caller's own", [arg is one for arg, one in zip(args, (x, None))]
+
+
+def unknown_keyword(call: Call, draw: Draw, case: Any) -> Seen:
+    """A module gets even a keyword that it does not know, and raises an error."""
+    module = nn.Identity()
+    call(module, scale=2.0)
+    outcome = "a result"
+    try:
+        module(torch.ones(2))
+    except TypeError:
+        outcome = "a TypeError"
+    yield "what comes of a keyword that the module does not know", outcome
 
 
 def no_keyword(call: Call, draw: Draw, case: Any) -> Seen:

@@ -49,6 +49,20 @@ def force_kwargs(module, **kw):
 
 WRONG = [
     Wrong(
+        "forces what the signature of forward has",
+        violates="every call of `module` receives the keyword arguments `kw`",
+        check="test_keywords_of_any_name_and_value_arrive",
+        source="""
+import inspect
+
+def force_kwargs(module, **kw):
+    parameters = inspect.signature(module.forward).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        kw = {name: value for name, value in kw.items() if name in parameters}
+    return module.register_forward_pre_hook(lambda m, args, kwargs: (args, kwargs | kw), with_kwargs=True)
+""",
+    ),
+    Wrong(
         "no handle for no keywords",
         violates="Return the handle.",
         check="test_each_handle_removes_its_own_hook",

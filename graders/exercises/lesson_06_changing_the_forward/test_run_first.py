@@ -27,7 +27,11 @@ from graders.scenes.stories import first_hooks
         promises={
             "the hook runs before the others": calls.CHANGED_IN_ANY_LAYER,
             "gradients flow through what the hook returns": calls.FLOWS,
-            "it is called as any forward hook and once": (first_hooks.called_as_a_forward_hook, calls.arrives),
+            "it is called as any forward hook and once": (
+                first_hooks.called_as_a_forward_hook,
+                first_hooks.called_inside,
+                calls.arrives,
+            ),
             "of two such hooks, the later one runs first": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
@@ -125,12 +129,20 @@ class TestRunFirst:
 
             return module.register_forward_hook(first, prepend=True)
 
+        def falsy_is_nothing__2(module, hook):
+            return module.register_forward_hook(lambda *given: hook(*given) or given[-1], prepend=True)
+
         def gave_a_copy(module, hook):
             """`hook` gets a copy of the output, or one without a graph. Hand on the output itself, and gradients flow
             through what `hook` makes of it.
             """
             return module.register_forward_hook(
                 lambda module, args, output: hook(module, args, output.detach()), prepend=True
+            )
+
+        def gave_a_copy__2(module, hook):
+            return module.register_forward_hook(
+                lambda module, args, output: hook(module, args, output.clone()), prepend=True
             )
 
         def also_when_it_raises(module, hook):

@@ -127,11 +127,10 @@ def changed(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
 def changed_under_no_grad(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
     """It works under `no_grad`, too."""
     module, x, y = a_module(draw, case)
-    torch.set_grad_enabled(False)
-    register(call, draw, case, module)
-    out = called(case, module, x, y)
-    enabled = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)
+    with torch.no_grad():
+        register(call, draw, case, module)
+        out = called(case, module, x, y)
+        enabled = torch.is_grad_enabled()
     yield "the output under no_grad", out
     yield "torch.is_grad_enabled() after the call", enabled
     later = called(case, module, x, y)

@@ -27,14 +27,25 @@ def runs_first_again(call: Call, draw: Draw, case: Any, module: Any) -> Any:
 
 def called_as_a_forward_hook(call: Call, draw: Draw, case: Any) -> Seen:
     """It is called as any forward hook, and once."""
-    calls: list[Any] = []
+    given: list[Any] = []
     x = draw.tensor()
     module = nn.Identity()
     y = draw.tensor()
-    call(module, lambda m, args, output: calls.append([m is module, type(args), len(args), output is x]) or y)
+    call(module, lambda module, args, output: given.append([module, args, output]) or y)
     out = module(x)
     yield "the output", out
-    yield "the calls of the hook", calls
+    yield "whether the hook got the output itself, in each call", [output is x for m, args, output in given]
+    yield "what else it got", [[m is module, isinstance(args, tuple), len(args)] for m, args, output in given]
+
+
+def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
+    """The hook may call the module, and is called then, too."""
+    x = draw.tensor()
+    more = [draw.tensor()]
+    module = nn.Identity()
+    call(module, lambda module, args, output: 3 * module(more.pop()) if more else 2 * output)
+    out = module(x)
+    yield "the output when the hook calls the module", out
 
 
 def hooks_return_anything(call: Call, draw: Draw, case: Any) -> Seen:
@@ -71,7 +82,12 @@ def silent_when_forward_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """The hook is not called when forward raises."""
     x = draw.tensor()
     calls: list[Any] = []
-    module = nn.Linear(7, 7)
+
+    class Fails(nn.Module):
+        def forward(self: Any, x: Any) -> Any:
+            raise RuntimeError
+
+    module = Fails()
     call(module, lambda module, args, output: calls.append("called"))
     try:
         module(x)

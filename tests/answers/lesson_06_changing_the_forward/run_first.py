@@ -29,15 +29,19 @@ def run_first(module, hook):
 
 WRONG = [
     Wrong(
-        "gives the hook a view of the output",
-        violates="with the output itself",
+        "silent inside a call of the hook",
+        violates="`hook` is called once in each call",
         check="test_it_is_called_as_any_forward_hook_and_once",
         source="""
-import torch
-
 def run_first(module, hook):
+    running = []
     def first(module, args, output):
-        return hook(module, args, output.view_as(output) if isinstance(output, torch.Tensor) else output)
+        if not running:
+            running.append(True)
+            try:
+                return hook(module, args, output)
+            finally:
+                running.clear()
     return module.register_forward_hook(first, prepend=True)
 """,
     ),

@@ -156,6 +156,11 @@ class TestNormalizeInput:
         def every_argument__2(module, mean, std):
             return module.register_forward_pre_hook(lambda module, args: tuple((a - mean) / std for a in args))
 
+        def every_argument__3(module, mean, std):
+            return module.register_forward_pre_hook(
+                lambda module, args: tuple((a - mean) / std if a is args[0] else a for a in args)
+            )
+
         def keywords_lost(module, mean, std):
             """The caller's keyword arguments are lost: the dict that you return takes their place. Return `kwargs` as
             they came.

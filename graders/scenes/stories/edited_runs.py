@@ -204,8 +204,9 @@ def left_alone(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     ask(call, model, name_of(case), channels, x, y)
     yield "by the call", before.differences()
     with torch.no_grad():
-        ask(call, model, name_of(case), channels, x, y)
+        out = ask(call, model, name_of(case), channels, x, y)
         enabled = torch.is_grad_enabled()
+    yield "the result under no_grad", out
     yield "grad mode after a call under no_grad", enabled
 
 

@@ -35,9 +35,9 @@ class TestLayerOutput:
     >>> layer_output(model, model[0], torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
 
-    **Fine print.** Return the output as it left the layer, or a copy of it. Run the model once, and no layer yourself.
-    Everything else stays as it was: the model, `x`, and hooks that others have put there. In the model the layer runs
-    once, and nothing raises.
+    **Fine print.** Return the output with which the model goes on, or a copy of it. Run the model once, and no layer
+    yourself. Everything else stays as it was: the model, `x`, and hooks that others have put there, even one that
+    replaces an output. In the model the layer runs once, no layer works in place, and nothing raises.
     """
 
     def reference(model, layer, x):
@@ -123,6 +123,9 @@ class TestLayerOutput:
             model.train(mode)
             return output
 
+        def before_the_callers_hook(model, layer, x):
+            return kept(model, layer, x, prepend=True)[0]
+
         def ran_the_layers_itself(model, layer, x):
             """You ran layers one after the other yourself. That works for a plain `nn.Sequential` alone: other models
             are nested, or compute something between their layers. Call `model(x)`, with a hook on `layer`.
@@ -133,9 +136,9 @@ class TestLayerOutput:
                     return x
 
 
-def kept(model, layer, x, part=lambda args, output: output):
+def kept(model, layer, x, part=lambda args, output: output, **how):
     """A list with what a hook keeps in a run of the model."""
     found = []
-    with layer.register_forward_hook(lambda module, args, output: found.append(part(args, output))):
+    with layer.register_forward_hook(lambda module, args, output: found.append(part(args, output)), **how):
         model(x)
     return found

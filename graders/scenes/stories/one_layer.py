@@ -13,7 +13,7 @@ MODELS = {
     "model": ("in a row", "nested", "a class"),
     "layer": ("middle", "first", "last", "block"),
     "rank": (1, 2, 3),
-    "hooks": ("none", "watching"),
+    "hooks": ("none", "replacing"),
 }
 IMPOSSIBLE = (lambda model, layer: model == "in a row" and layer == "block",)
 PATHS = {
@@ -53,8 +53,8 @@ def a_model(draw: Draw, case: Any) -> Any:
     if draw.is_double:
         model.double()
     layer = model.get_submodule(path_to(case, case.layer))
-    if case.hooks == "watching":
-        layer.register_forward_hook(lambda module, args, output: None)
+    if case.hooks == "replacing":
+        layer.register_forward_hook(lambda module, args, output: 2 * output)
     x = draw.tensor(*(2, 3, 2)[-case.rank :])
     return model, layer, x
 

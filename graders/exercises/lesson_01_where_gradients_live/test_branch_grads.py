@@ -46,7 +46,8 @@ class TestBranchGrads:
     {"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}
 
     **Fine print.** `w.grad` and `x.grad` are `None` when you are called. You may fill them, and may return
-    `w.grad` and `x.grad` themselves. Equal entries may be one and the same tensor.
+    `w.grad` and `x.grad` themselves. Equal entries may be one and the same tensor. No hook on `w` or `x` changes a
+    gradient.
     """
 
     def reference(w, x):
@@ -69,8 +70,9 @@ class TestBranchGrads:
             return retaining("a", w, x)
 
         def values_not_gradients(w, x):
-            """Under "a" you return the value of `a`. Its gradient is the value of `b`: nudge `a` a little, and `y`
-            changes by `b` times as much. In the same way the gradient of `b` is the value of `a`.
+            """Under "a" you return the value of `a`, and that is the gradient of `b`: nudge `b` a little, and `y`
+            changes by `a` times as much. The gradient of `a` is the value of `b`. If two hooks append to one list:
+            `backward()` reaches `b` first.
             """
             a, b = w + x, w + 1
             return {"w": a.detach() + b.detach(), "x": b.detach(), "a": a.detach(), "b": b.detach()}

@@ -53,8 +53,8 @@ class TestChainGrads:
     tensor([36.])
 
     **Fine print.** `x.grad` is `None` when you are called. Any function, even the first one, may mix the elements of
-    its argument, change its shape, return it as it is, or overwrite it in place, so give each a copy.
-    Equal gradients may be one and the same tensor, `x.grad` included. Hooks on an `h` may stay.
+    its argument, change its shape, return it as it is, or overwrite it in place. Equal gradients may be one and the
+    same tensor, `x.grad` included. Hooks on an `h` may stay. No hook on `x` changes a gradient.
     """
 
     def reference(fns, x):

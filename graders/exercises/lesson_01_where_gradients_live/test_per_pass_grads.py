@@ -51,7 +51,8 @@ class TestPerPassGrads:
 
     **Fine print.** Each loss depends on `p`. `p.grad` may hold an old value, which must not enter the result.
     You may change and overwrite `p.grad`, but no entry of your list may be `p.grad` itself. A loss that is in the list
-    twice counts twice. While a loss is evaluated, it may call your function on another tensor.
+    twice counts twice. While a loss is evaluated, it may call your function on another tensor. No hook on `p` changes a
+    gradient.
     """
 
     def reference(p, losses):

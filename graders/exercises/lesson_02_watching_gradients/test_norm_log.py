@@ -57,7 +57,7 @@ class TestNormLog:
     **Fine print.** `p.grad` may hold something at the start, and ends as the plain loop would leave it, even when a
     loss raises: each pass adds to it. Each loss depends on `p`. Other leaves in a loss get their gradient, too. If
     there were hooks on `p` before, the norm is that of the gradient as they left it. A loss may differ from call to
-    call.
+    call. While it is evaluated, it may call your function on another tensor.
     """
 
     def reference(p, losses):
@@ -69,7 +69,7 @@ class TestNormLog:
                 norms.append(torch.linalg.vector_norm(p.grad).item())
             finally:
                 if before is not None:
-                    p.grad = before if p.grad is None else before + p.grad
+                    p.grad = before if p.grad is None else before.add_(p.grad)
         return norms
 
     class Mistakes:

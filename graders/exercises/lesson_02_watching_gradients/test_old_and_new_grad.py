@@ -72,6 +72,10 @@ class TestOldAndNewGrad:
             hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
             return got[0].grad.clone(), got[0].grad
 
+        def hook_after_in_place__2(x, k, loss_fn):
+            _, new = hooked(x, k, loss_fn)
+            return new.clone(), new
+
         def multiplied_out_of_sight(x, k, loss_fn):
             """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,
             and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.
@@ -149,17 +153,21 @@ class TestOldAndNewGrad:
             return pair
 
         def gradient_of_x(x, k, loss_fn):
-            """Your first entry is the gradient of `x`. Asked is for that of `t = 3 * x`, before the multiplication."""
+            """Your first entry is the gradient of `x`. It should be that of `t = 3 * x`, before the multiplication."""
             _, new = hooked(x, k, loss_fn)
             return x.grad, new
 
         def divided_by_three(x, k, loss_fn):
             """You divided the gradient of `x` by 3. It may hold more than what comes through `3 * x`: `loss_fn` may use
-            `x` itself. Hook the tensor `3 * x`.
+            `x` itself, and `x.grad` may hold an old value. Hook the tensor `3 * x`.
             """
             before = 0 if x.grad is None else x.grad.clone()
             _, new = hooked(x, k, loss_fn)
             return (x.grad - before) / 3, new
+
+        def divided_by_three__2(x, k, loss_fn):
+            _, new = hooked(x, k, loss_fn)
+            return x.grad / 3, new
 
         def divided_by_k(x, k, loss_fn):
             """You divided by `k`, which may be 0. The second gradient arrives at the product: hook that one, too."""

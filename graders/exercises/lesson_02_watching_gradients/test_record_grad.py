@@ -68,6 +68,9 @@ class TestRecordGrad:
 
     class Mistakes:
         def stored_alias(t, store):
+            """You stored the gradient without a copy: `detach()` shares its memory, into which a later pass or another
+            hook may write. Store `grad.detach().clone()`, in the hook.
+            """
             return t.register_hook(lambda grad: store.append(grad.detach()))
 
         def no_copy(t, store):
@@ -88,6 +91,9 @@ class TestRecordGrad:
         def reads_dot_grad(t, store):
             t.retain_grad()
             return t.register_hook(lambda grad: store.append(t.grad.clone()))
+
+        def accumulated_grad(t, store):
+            return t.register_hook(lambda grad: store.append((0 if t.grad is None else t.grad) + grad.detach()))
 
         def hooked_a_copy(t, store):
             with t.register_hook(lambda grad: store.append(grad.detach().clone())) as handle:

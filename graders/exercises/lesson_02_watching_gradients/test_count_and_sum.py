@@ -80,6 +80,12 @@ class TestCountAndSum:
         def reads_dot_grad__2(t):
             return adding(t, lambda total, grad, received: received if t.grad is None else t.grad.clone())
 
+        def added_to_dot_grad(t):
+            """You add each gradient to `t.grad`. That may hold something from before your call, and for a tensor that
+            is no leaf it holds nothing. Add to the sum in your dict.
+            """
+            return adding(t, lambda total, grad, received: received if t.grad is None else t.grad + received)
+
         def stored_alias(t):
             """Your sum begins with the memory of the gradient itself, which others hold, too: they may write into it,
             and a `+=` of yours writes into theirs. Begin with a copy: `grad.detach().clone()`.

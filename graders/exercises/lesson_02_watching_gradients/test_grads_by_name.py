@@ -77,8 +77,8 @@ class TestGradsByName:
             return grads
 
         def dot_grad_on_non_leaf(tensors, loss):
-            """`retain_grad()` leaves `.grad` behind on the caller's tensors, and `None` where no gradient came. A hook
-            hands you the gradient and leaves nothing behind.
+            """You read `.grad`. That of a leaf also holds what earlier passes left, and `retain_grad()` on the caller's
+            tensors cannot be undone. A hook hands you the gradient of this pass, and leaves nothing behind.
             """
             for t in tensors.values():
                 t.retain_grad()
@@ -92,7 +92,19 @@ class TestGradsByName:
             return {**dict.fromkeys(tensors), **hooked(tensors, loss)}
 
         def stored_alias(tensors, loss):
+            """An entry shares its memory: with the gradient itself, into which others may write even before the pass
+            has ended, or with the entry of another name for the same tensor. Copy in the hook, and once for each name:
+            `grad.detach().clone()`.
+            """
             return hooked(tensors, loss, keep=lambda grad: grad)
+
+        def stored_alias__2(tensors, loss):
+            grads = hooked(tensors, loss, keep=lambda grad: grad)
+            return {name: grad.detach().clone() for name, grad in grads.items()}
+
+        def stored_alias__3(tensors, loss):
+            grads = hooked({id(t): t for t in tensors.values()}, loss)
+            return {name: grads[id(t)] for name, t in tensors.items() if id(t) in grads}
 
         def zeros_left_out(tensors, loss):
             return {name: grad for name, grad in hooked(tensors, loss).items() if grad.any()}
@@ -105,8 +117,8 @@ class TestGradsByName:
             return {name: torch.ones_like(loss) if tensors[name] is loss else grads[name] for name in grads}
 
         def never_accumulated(tensors, loss):
-            """The leaves got no `.grad`, and no hook of a leaf that only `backward()` calls ran: `torch.autograd.grad`
-            does neither. Run `loss.backward()`.
+            """You ran `torch.autograd.grad`. It fills no `.grad`, and for `loss` it returns 1, whatever the caller's
+            hooks on `loss` make of it. Run `loss.backward()`, with a hook on each tensor.
             """
             grads = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
             return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}

@@ -23,9 +23,10 @@ def named_tensors(draw: Draw, case: Any) -> Any:
     b = a * a
     c = b + q
     c.retain_grad()
-    loss = (c * draw.tensor()).sum() + (0 * zeroed).sum()
     if case.rank > 1:
         loss = (c.mT * draw.tensor().mT.contiguous()).sum() + (0 * zeroed).sum()
+    else:
+        loss = (c * draw.tensor()).sum() + (0 * zeroed).sum()
     if case.hooks == "replacing":
         b.register_hook(lambda grad: 2 * grad)
         loss.register_hook(lambda grad: 3 * grad)
@@ -102,6 +103,7 @@ def named_copies(call: Call, draw: Draw, case: Any) -> Seen:
     """Writing into a gradient or an entry changes no other entry."""
     x, q, zeroed, a, b, c, loss, tensors = named_tensors(draw, case)
     kept: list[Any] = []
+    b.register_hook(lambda grad: grad.neg_())
     b.register_hook(kept.append)
     c.register_hook(kept.append)
     found = call(tensors, loss)

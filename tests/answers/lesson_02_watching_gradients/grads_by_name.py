@@ -53,17 +53,6 @@ def grads_by_name(tensors, loss):
         [handle.remove() for handle in handles.values()]
     return grads
 """,
-    """
-from torch.autograd.graph import register_multi_grad_hook
-
-def grads_by_name(tensors, loss):
-    out = {}
-    inner = {name: t for name, t in tensors.items() if t is not loss}
-    with register_multi_grad_hook(list(inner.values()), lambda grads: out.update(zip(inner, grads))):
-        with loss.register_hook(lambda grad: out.update({n: grad for n, t in tensors.items() if t is loss})):
-            loss.backward()
-    return {name: grad.clone() for name, grad in out.items() if grad is not None}
-""",
 ]
 
 HOOKED = """
@@ -86,20 +75,20 @@ def hooked(old, new):
 
 WRONG = [
     Wrong(
-        "one copy for two names",
-        violates="one under two\n    names",
+        "copies after the pass",
+        violates="Each gradient is a copy of its own, taken after the hooks that were already\n    on the tensor",
         check="test_every_gradient_is_a_copy",
+        mistake="stored-alias",
         source="""
-from contextlib import ExitStack
+from torch.autograd.graph import register_multi_grad_hook
 
 def grads_by_name(tensors, loss):
-    grads = {}
-    with ExitStack() as stack:
-        for t in {id(t): t for t in tensors.values()}.values():
-            keep = lambda grad, t=t: grads.update({id(t): grad.detach().clone()})
-            stack.enter_context(t.register_hook(keep))
-        loss.backward()
-    return {name: grads[id(t)] for name, t in tensors.items() if id(t) in grads}
+    out = {}
+    inner = {name: t for name, t in tensors.items() if t is not loss}
+    with register_multi_grad_hook(list(inner.values()), lambda grads: out.update(zip(inner, grads))):
+        with loss.register_hook(lambda grad: out.update({n: grad for n, t in tensors.items() if t is loss})):
+            loss.backward()
+    return {name: grad.clone() for name, grad in out.items() if grad is not None}
 """,
     ),
     Wrong(
@@ -121,8 +110,6 @@ def grads_by_name(tensors, loss):
 ]
 
 SURVIVORS = {
-    "lost copy: with register_multi_grad_hook(": "PyTorch makes a tuple of the tensors",
-    "condition dropped: with loss.register_hook(": "the hooks of the others write over their entries",
     ".float() of the arguments": "only the loss is cast, and its gradients stay the same",
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
     "lost copy: return {name: grads[name] for name in _not_copied(grads)}": "a dict in any order",

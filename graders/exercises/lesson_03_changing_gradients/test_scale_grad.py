@@ -50,8 +50,8 @@ class TestScaleGrad:
     (tensor([30.]), tensor([3.]))
 
     **Fine print.** `t` requires grad; it may be a leaf, whose `.grad` then gets the scaled gradient, or a tensor in the
-    middle of a computation. A pass may also be `torch.autograd.grad`; with `create_graph=True` the new gradient keeps
-    its graph.
+    middle of a computation. Gradients are finite. A pass may also be `torch.autograd.grad`; with `create_graph=True`
+    the new gradient keeps its graph.
     """
 
     def reference(t, s):

@@ -1,5 +1,7 @@
 """Exercise 03-clamp-grad."""
 
+import torch
+
 from graders.exercises.authoring import exercise, no_graph_for_zeros
 from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
@@ -51,8 +53,8 @@ class TestClampGrad:
 
     **Fine print.** `t` requires grad; it may be a leaf, whose `.grad` then adds up the clamped gradients, or a tensor
     in the middle of a computation. If `t` is used several times in a pass, the sum of the gradients from all uses is
-    clamped, once. `lo < hi` holds; both are finite. A pass may also be `torch.autograd.grad`; with
-    `create_graph=True` the new gradient keeps its graph.
+    clamped, once. `lo < hi` holds; both are finite, and so are the gradients. A pass may also be `torch.autograd.grad`;
+    with `create_graph=True` the new gradient keeps its graph.
     """
 
     def reference(t, lo, hi):
@@ -113,6 +115,14 @@ class TestClampGrad:
 
         def other_bounds__3(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(int(lo), int(hi)))
+
+        def other_bounds__4(t, lo, hi):
+            larger = max(abs(lo), abs(hi))
+            return t.register_hook(lambda grad: grad.clamp(-larger, larger))
+
+        def changed_dtype(t, lo, hi):
+            low, high = torch.tensor(float(lo)), torch.tensor(float(hi))
+            return t.register_hook(lambda grad: grad.maximum(low).minimum(high))
 
         def zero_outside(t, lo, hi):
             """Elements outside the range became 0. Each goes to the bound that is nearest: `grad.clamp(lo, hi)`."""

@@ -39,8 +39,11 @@ def a_number(draw: Draw, case: Any) -> tuple[float]:
 
 
 def two_bounds(draw: Draw, case: Any) -> tuple[float, float]:
-    """Two bounds. Except for "wide", some entries of the gradients lie below, some between and some above them."""
-    low, high = draw.number(0.3, 0.9), draw.number(1.1, 1.9)
+    """Two bounds. Except for "wide", some entries of the gradients lie below, some between and some above them.
+
+    None lies on a bound, where `maximum` has half the derivative of `clamp`.
+    """
+    low, high = round(draw.number(0.3, 0.9) + 0.04, 2), round(draw.number(1.1, 1.9) + 0.04, 2)
     return {
         "between": (-low, high), "below 0": (-high, -low), "above 0": (low, high),
         "from 0": (0.0, high), "up to 0": (-high, 0.0), "wide": (-1e6, 1e3),

@@ -30,6 +30,13 @@ def clamp_grad(t, lo, hi):
     return t.register_hook(Limiter(lo, hi))
 """,
     """
+import torch
+
+def clamp_grad(t, lo, hi):
+    low, high = torch.tensor([lo, hi], dtype=t.dtype)
+    return t.register_hook(lambda grad: grad.maximum(low).minimum(high))
+""",
+    """
 class Both:
     def __init__(self, *handles):
         self.handles = handles

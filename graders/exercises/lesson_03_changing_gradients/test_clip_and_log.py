@@ -74,7 +74,7 @@ class TestClipAndLog:
 
         def forgot_return(t, lo, hi):
             """Your log is right, but the gradient went on unclipped. A hook changes a gradient only by returning the
-            new one, and only as long as the hook is there.
+            new one, in every pass, even when the caller has thrown the dict away.
             """
             log = {}
             t.register_hook(lambda grad: log.update(raw=grad.detach().clone(), clipped=grad.detach().clamp(lo, hi)))
@@ -136,6 +136,17 @@ class TestClipAndLog:
             def hook(grad):
                 log["raw"], log["clipped"] = grad.detach().clone(), grad.clamp(lo, hi)
                 return log["clipped"]
+
+            t.register_hook(hook)
+            return log
+
+        def stored_alias__5(t, lo, hi):
+            log = {}
+
+            def hook(grad):
+                clipped = grad.clamp(lo, hi)
+                log["raw"], log["clipped"] = grad.detach().clone(), clipped.detach()
+                return clipped
 
             t.register_hook(hook)
             return log

@@ -50,13 +50,12 @@ class TestFreezeRows:
             [0., 0.]])
 
     **Fine print.** `p` requires grad and has one or more dimensions. `rows` holds one or more indexes, none of them
-    negative; an index may be in it twice. A pass may also be `torch.autograd.grad`; with `create_graph=True` the new
-    gradient keeps its graph.
+    negative; an index may be in it twice. Gradients are finite. A pass may also be `torch.autograd.grad`; with
+    `create_graph=True` the new gradient keeps its graph.
     """
 
     def reference(p, rows):
-        others = torch.tensor([[row not in rows] for row in range(len(p))]).to(p.dtype)
-        return p.register_hook(lambda grad: (grad.reshape(len(p), -1) * others).reshape(p.shape))
+        return p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows), 0.0))
 
     may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
@@ -130,6 +129,12 @@ class TestFreezeRows:
             `p` itself and choose the rows inside the hook.
             """
             return p[rows].register_hook(lambda grad: grad * 0)
+
+        def a_list_of_handles(p, rows):
+            """You returned a list, and one handle was asked for. Let one hook see to all rows, `new[rows] = 0`, and
+            return its handle.
+            """
+            return [p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows), 0.0))]
 
         def froze_the_others(p, rows):
             """It is the other way round: the rows that are listed kept their gradient, and the others got 0."""

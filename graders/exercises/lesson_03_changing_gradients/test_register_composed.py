@@ -1,5 +1,7 @@
 """Exercise 03-register-composed."""
 
+import torch
+
 from graders.exercises.authoring import exercise, no_graph_for_zeros
 from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
@@ -27,7 +29,7 @@ from graders.scenes.stories import hook_lists
         promises={
             "the functions are applied from the last to the first": hooks.changed_in_a_pass,
             "each function is called once for each pass": (hook_lists.called_once_in_each_pass, *hooks.EVERY_PASS),
-            "an exception of a function comes through": hook_lists.functions_may_raise,
+            "an exception of a function comes through and the next pass is right": hook_lists.functions_may_raise,
             "the gradient can be differentiated again": hooks.differentiated_again,
             "any tensor and several at a time": hooks.several_at_a_time,
             "nothing else changes": hooks.NOTHING_ELSE,
@@ -101,6 +103,20 @@ class TestRegisterComposed:
 
         def a_handle_is_missing__2(t, fs):
             return list({f: t.register_hook(f) for f in reversed(fs)}.values())
+
+        def once_for_each_function(t, fs):
+            """A function that is in `fs` twice is called once: a set or a dict has each entry only once. Go through
+            `reversed(fs)` itself.
+            """
+            return [t.register_hook(f) for f in dict.fromkeys(reversed(fs))]
+
+        def called_too_early(t, fs):
+            """You called the functions before there was a gradient. Hand them to `register_hook`, or call them in a
+            hook of your own.
+            """
+            for f in fs:
+                f(torch.zeros_like(t))
+            return [t.register_hook(f) for f in reversed(fs)]
 
         def changed_the_list(t, fs):
             """Your function changed the caller's list `fs`. `reversed(fs)` and `fs[::-1]` leave it as it is;

@@ -38,7 +38,7 @@ def called_once_in_each_pass(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def functions_may_raise(call: Call, draw: Draw, case: Any) -> Seen:
-    """An exception of a function comes through."""
+    """An exception of a function comes through, and the next pass is right."""
     w, t, u, v = a_tensor(draw, case)
     error = an_error(draw, case)
     due: list[Any] = []
@@ -56,6 +56,9 @@ def functions_may_raise(call: Call, draw: Draw, case: Any) -> Seen:
     except (Exception, type(error)) as caught:
         raised = repr(caught)
     yield "the exception", raised
+    due.clear()
+    (t * draw.tensor()).sum().backward()
+    yield "w.grad after a pass that goes well", w.grad
 
 
 def removed_by_a_list(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
@@ -64,7 +67,7 @@ def removed_by_a_list(call: Call, draw: Draw, case: Any, arguments: Arguments) -
     k = draw.tensor()
     before = Watch(t=t, w=w, u=u)
     first = call(t, *arguments(draw, case))
-    yield "the type of what comes back", type(first).__name__
+    yield "what comes back is a list", isinstance(first, list)
     (g,) = torch.autograd.grad((t * k).sum(), w)
     yield "the gradient after a call", g
     with torch.no_grad():

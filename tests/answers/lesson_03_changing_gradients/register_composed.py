@@ -37,13 +37,22 @@ class Composed:
 def register_composed(t, fs):
     return [t.register_hook(Composed(fs))]
 """,
+    """
+class Handles(list):
+    def remove(self):
+        while self:
+            self.pop().remove()
+
+def register_composed(t, fs):
+    return Handles(t.register_hook(f) for f in reversed(fs))
+""",
 ]
 
 WRONG = [
     Wrong(
         "swallows errors of one kind",
         violates="your caller gets the exception",
-        check="test_an_exception_of_a_function_comes_through",
+        check="test_an_exception_of_a_function_comes_through_and_the_next_pass_is_right",
         source="""
 def register_composed(t, fs):
     def hook(grad):
@@ -57,16 +66,20 @@ def register_composed(t, fs):
 """,
     ),
     Wrong(
-        "tries the functions out",
-        violates="and never before the first",
-        check="test_each_function_is_called_once_for_each_pass",
+        "a generator, which an exception ends for good",
+        violates="in every backward pass from now on",
+        check="test_an_exception_of_a_function_comes_through_and_the_next_pass_is_right",
         source="""
-import torch
-
 def register_composed(t, fs):
-    for f in fs:
-        assert isinstance(f(torch.zeros_like(t)), torch.Tensor)
-    return [t.register_hook(f) for f in reversed(fs)]
+    def steps():
+        grad = yield
+        while True:
+            for f in reversed(fs):
+                grad = f(grad)
+            grad = yield grad
+    chain = steps()
+    next(chain)
+    return [t.register_hook(chain.send)]
 """,
     ),
     Wrong(

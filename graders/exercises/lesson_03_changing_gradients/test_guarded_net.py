@@ -60,7 +60,7 @@ class TestGuardedNet:
     doing so. Call both once in `forward`. It works after `net.double()`, with several forward passes before a backward
     pass, with frozen parameters in `body`, under `torch.no_grad()`, and when nothing before `fc` requires grad. Your
     hooks may stay for good, but their number does not grow from pass to pass, and they write into no gradient. With
-    `create_graph=True` the new gradient keeps its graph.
+    `create_graph=True` the clamped gradient keeps its graph.
     """
 
     def reference(body, fc, lo, hi):
@@ -110,6 +110,18 @@ class TestGuardedNet:
             net = Net(body, fc, clamping(lo, hi), lambda grad: None)
             fc.bias.requires_grad_(False)
             return net
+
+        def hooked_in_between(body, fc, lo, hi):
+            """`fc.bias` gets a gradient when a loss uses it outside the net, too: you stop only what comes through your
+            forward pass. Register a hook on `fc.bias` itself.
+            """
+
+            class Cut(Net):
+                def forward(self, x):
+                    parts = {"bias": fc.bias.detach() + 0 * fc.bias}
+                    return torch.func.functional_call(fc, parts, (self.guard(body(x)).flatten(1),))
+
+            return Cut(body, fc, clamping(lo, hi), lambda grad: None)
 
         def hook_in_forward(body, fc, lo, hi):
             """Every forward pass adds a hook to something that lives on, such as `fc.bias`, and they pile up. Register

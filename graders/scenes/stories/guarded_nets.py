@@ -84,7 +84,7 @@ def clamped_behind_the_body(call: Call, draw: Draw, case: Any, arguments: Argume
 def zeros_for_the_bias(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """The bias gets zeros, and the weight its gradient."""
     net, body, fc, x, k = a_net(call, draw, case, arguments)
-    (net(x) * k).sum().backward()
+    ((net(x) * k).sum() + (5 * fc.bias).sum()).backward()
     yield "fc.bias.grad", fc.bias.grad
     yield "fc.weight.grad", fc.weight.grad
     (net(x) * k).sum().backward(create_graph=True)

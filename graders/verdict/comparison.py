@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -29,6 +30,10 @@ from graders.verdict.implementations import (
 
 MAX_KEPT_OUTCOMES = 1024
 """Outcomes of our own programs that are kept for the next answer: enough for a few seeds."""
+
+RAISED = "the example raised "
+STORY_WORDS = re.compile(r"\b(call|draw|case)\b")
+"""What learners do not know, in a line of a story."""
 
 MayDiffer = Callable[[Any, Any], bool]
 Differences = dict[str, Callable[[], Difference]]
@@ -107,7 +112,7 @@ class Comparison:
             observed.value.pop(STOPPED)
         for path, why in find_differences(observed, wanted, floats):
             if section == EXAMPLE and type(observed[path].value) is str and type(wanted.get(path)) is not str:
-                note = f"the example raised {observed[path].value}"
+                note = f"{RAISED}{observed[path].value}"
                 why = partial(Difference, Kind.CONDITION, path, note=note)
             top = path.partition("[")[0].partition(": ")[0]
             if stop and top not in before:
@@ -149,7 +154,8 @@ class Comparison:
 def _failed_line(scene: Scene, stopped: Seen) -> Difference:
     """A line of a story that failed on what the answer had returned, or on a hook of it."""
     line = scene.line_of_story(stopped["story"].value, stopped["line"].value)
-    text = f"`{line}`, a line of the caller," if line else "a line of the caller"
+    is_plain = line and not STORY_WORDS.search(line)  # the program has the line as it should be
+    text = f"`{line}`, a line of the caller," if is_plain else "a line of the caller"
     return Difference(Kind.CONDITION, note=f"{text} failed with {shorten_text(stopped['error'].value, 160)}")
 
 

@@ -25,7 +25,7 @@ from graders.core.shown import MISSING
 from graders.core.text import shorten_text
 from graders.core.transcript import Outcome
 from graders.scenes.scene import EXAMPLE, STOPPED, Scene
-from graders.verdict.comparison import Comparison, Differences
+from graders.verdict.comparison import RAISED, Comparison, Differences
 from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
 from graders.verdict.plainer import oddity
@@ -224,7 +224,8 @@ def _of_example(
         lines += [_printing(code)] if step.shows else code.splitlines()
     program = "\n".join(lines) + "\n"
     is_shown = shows_cause(comparison, program, causes)
-    return Refusal(EXAMPLE, code, program, difference=why, shows_cause=is_shown)
+    error = why.note.removeprefix(RAISED) if why.note.startswith(RAISED) else ""
+    return Refusal(EXAMPLE, code, program, error=error, difference=why, shows_cause=is_shown)
 
 
 def _printing(code: str) -> str:
@@ -234,8 +235,8 @@ def _printing(code: str) -> str:
 
 def _example_in_words(step: Step, wanted: Any, seen: Any, why: Difference) -> str:
     expected = " ".join(step.shows.split())
-    if type(seen) is str and why.note:
-        return f"expected {expected}; yours: {why.note.removeprefix('the example raised ')}"
+    if why.note.startswith(RAISED):
+        return f"expected {expected}; yours: {why.note.removeprefix(RAISED)}"
     is_pair = type(seen) is tuple and isinstance(ast.parse(step.code.strip(), mode="eval").body, ast.Tuple)
     if is_pair and type(wanted) is tuple:  # `print` gets several values
         return f"expected {' '.join(map(printed, wanted))}; yours: {' '.join(map(printed, seen))}"

@@ -92,17 +92,12 @@ class TestGradsByName:
             return {**dict.fromkeys(tensors), **hooked(tensors, loss)}
 
         def stored_alias(tensors, loss):
-            """An entry shares its memory: with the gradient itself, into which others may write even before the pass
-            has ended, or with the entry of another name for the same tensor. Copy in the hook, and once for each name:
-            `grad.detach().clone()`.
+            """An entry shares its memory: with the gradient itself, or with the entry of another name for the same
+            tensor. Copy once for each name: `grad.detach().clone()`.
             """
             return hooked(tensors, loss, keep=lambda grad: grad)
 
         def stored_alias__2(tensors, loss):
-            grads = hooked(tensors, loss, keep=lambda grad: grad)
-            return {name: grad.detach().clone() for name, grad in grads.items()}
-
-        def stored_alias__3(tensors, loss):
             grads = hooked({id(t): t for t in tensors.values()}, loss)
             return {name: grads[id(t)] for name, t in tensors.items() if id(t) in grads}
 

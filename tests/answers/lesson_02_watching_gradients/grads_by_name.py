@@ -53,6 +53,17 @@ def grads_by_name(tensors, loss):
         [handle.remove() for handle in handles.values()]
     return grads
 """,
+    """
+from torch.autograd.graph import register_multi_grad_hook
+
+def grads_by_name(tensors, loss):
+    out = {}
+    inner = {name: t for name, t in tensors.items() if t is not loss}
+    with register_multi_grad_hook(list(inner.values()), lambda grads: out.update(zip(inner, grads))):
+        with loss.register_hook(lambda grad: out.update({n: grad for n, t in tensors.items() if t is loss})):
+            loss.backward()
+    return {name: grad.clone() for name, grad in out.items() if grad is not None}
+""",
 ]
 
 HOOKED = """
@@ -75,23 +86,6 @@ def hooked(old, new):
 
 WRONG = [
     Wrong(
-        "copies after the pass",
-        violates="Each gradient is a copy of its own, taken after the hooks that were already\n    on the tensor",
-        check="test_every_gradient_is_a_copy",
-        mistake="stored-alias",
-        source="""
-from torch.autograd.graph import register_multi_grad_hook
-
-def grads_by_name(tensors, loss):
-    out = {}
-    inner = {name: t for name, t in tensors.items() if t is not loss}
-    with register_multi_grad_hook(list(inner.values()), lambda grads: out.update(zip(inner, grads))):
-        with loss.register_hook(lambda grad: out.update({n: grad for n, t in tensors.items() if t is loss})):
-            loss.backward()
-    return {name: grad.clone() for name, grad in out.items() if grad is not None}
-""",
-    ),
-    Wrong(
         "what the caller retained is thrown away",
         violates="except where the caller asked for it with `retain_grad()`",
         check="test_backward_runs_once_and_leaves_accumulate",
@@ -110,6 +104,8 @@ def grads_by_name(tensors, loss):
 ]
 
 SURVIVORS = {
+    "lost copy: with register_multi_grad_hook(": "PyTorch makes a tuple of the tensors",
+    "condition dropped: with loss.register_hook(": "the hooks of the others write over their entries",
     ".float() of the arguments": "only the loss is cast, and its gradients stay the same",
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
     "lost copy: return {name: grads[name] for name in _not_copied(grads)}": "a dict in any order",

@@ -49,9 +49,9 @@ def cam(model: nn.Module, layer: nn.Module, x: Tensor, cls: int) -> Tensor:
     return heat(*gradient_at_layer(model, layer, x, of_class(cls)))
 
 
-def relus(model: nn.Module) -> list[nn.Module]:
-    """All modules that are an `nn.ReLU`."""
-    return [module for module in model.modules() if isinstance(module, nn.ReLU)]
+def relus(model: nn.Module, *kinds: type[nn.Module]) -> list[nn.Module]:
+    """All modules that are an `nn.ReLU`, or of one of these kinds."""
+    return [module for module in model.modules() if isinstance(module, kinds or nn.ReLU)]
 
 
 @contextlib.contextmanager

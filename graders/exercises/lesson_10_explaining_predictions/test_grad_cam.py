@@ -46,7 +46,7 @@ def means(gradient):
         "forward hook that adds a tensor of zeros, with respect to which you differentiate."
     ),
     scene=stories(
-        promises={"the map is the weighted sum of the channels": explained.EXPLAINED} | explained.OF_A_LAYER,
+        promises={"the map is the weighted sum of the channels": explained.EXPLAINED} | explained.PROMISES,
         axes={"net": ("last", "in place", "block", "inside"), **explained.IMAGES, **explained.ALIVE},
         ask=explained.for_a_layer,
         wanted=explained.one_class,

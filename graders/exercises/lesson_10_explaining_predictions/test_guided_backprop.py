@@ -2,6 +2,9 @@
 
 import contextlib
 
+import torch
+from torch import nn
+
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_10_explaining_predictions.programs import (
     gradient_at_x,
@@ -14,10 +17,14 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
 from graders.scenes.scene import stories
 from graders.scenes.stories import explained_predictions as explained
 
-
 def clamp(module, grad_input, grad_output):
     """What a full backward hook returns for guided backprop."""
     return tuple(None if grad is None else grad.clamp(min=0) for grad in grad_input)
+
+
+def clamp_later(module, args, output):
+    """A forward hook that clamps the gradient of the output."""
+    output.register_hook(lambda grad: grad.clamp(min=0))
 
 
 def with_hooks(model, x, cls, modules, hook=clamp):
@@ -67,11 +74,11 @@ class TestGuidedBackprop:
     >>> guided_backprop(model, torch.tensor([[[[1.0, 1.0, -1.0, 0.0]]]]), 0)  # the ordinary one: 2, -3, 0, 0
     tensor([[[[2., 0., 0., 0.]]]])
 
-    **Fine print.** `model` turns images [B, C, H, W] into logits [B, number of classes]. The ReLU's own rule, 0 where
-    its input was not positive, stays in force. Everything else passes gradients as always: other modules, `nn.ReLU6`,
-    `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`. Other modules may work in place, but nothing
-    overwrites `x` or a ReLU's input or output; others' hooks on a ReLU only watch. `x` and parameters may require
-    grad. The model may run repeatedly.
+    **Fine print.** `model` turns images [B, C, H, W] into logits [B, classes], each image on its own. The ReLU's rule,
+    0 where its input was not positive, stays. Everything else passes gradients as always: `nn.ReLU6`, `F.relu`, skip
+    connections. Each ReLU is called once, on a tensor made from `x`. Other modules may work in place, but nothing
+    overwrites `x` or a ReLU's input or output; others' hooks there only watch. `x` and parameters may require grad. The
+    model may run repeatedly.
     """
 
     def reference(model, x, cls):
@@ -96,8 +103,28 @@ class TestGuidedBackprop:
             return with_hooks(model, x, cls, relus(model), hook)
 
         def wrong_layer(model, x, cls):
-            """You clamped at modules other than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`."""
+            """You clamped at modules other than the ReLUs. Choose those with `isinstance(module, nn.ReLU)`: `nn.ReLU6`
+            is none.
+            """
             return with_hooks(model, x, cls, [part for part in model.modules() if type(part).__name__ == "ReLU"])
+
+        def wrong_layer__2(model, x, cls):
+            return with_hooks(model, x, cls, relus(model, nn.ReLU, nn.ReLU6))
+
+        def wrong_layer__3(model, x, cls):
+            with contextlib.ExitStack() as stack:
+                for part in relus(model, nn.ReLU, nn.ReLU6):
+                    stack.enter_context(part.register_forward_hook(clamp_later))
+                return gradient_at_x(model, x, of_class(cls))
+
+        def one_slot_for_all(model, x, cls, handles=[]):  # noqa: B006 - the mistake
+            x = x.detach().clone().requires_grad_()
+            handles += [relu.register_full_backward_hook(clamp) for relu in relus(model)]
+            try:
+                return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+            finally:
+                while handles:
+                    handles.pop().remove()
 
         def only_sequential_recursed(model, x, cls):
             """Some ReLUs were not reached. They may be at any depth, even in custom blocks and in a `ModuleList`:

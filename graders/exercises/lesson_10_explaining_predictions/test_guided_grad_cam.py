@@ -47,7 +47,7 @@ def product(model, layer, x, cls, **how):
     ),
     scene=stories(
         promises={"the result is guided backprop times the enlarged heat map": explained.EXPLAINED}
-        | explained.OF_A_LAYER,
+        | explained.OF_TWO_RUNS,
         axes={"net": ("block", "inside", "last"), **explained.IMAGES, **explained.ALIVE, **explained.GUIDED},
         ask=explained.for_a_layer,
         wanted=explained.one_class,
@@ -67,9 +67,9 @@ class TestGuidedGradCam:
     tensor([[[[ 6., 15.]]]])
 
     **Fine print.** The Grad-CAM comes from a backward pass without the guided rule. The result has the shape of `x`.
-    The arguments are as in `grad_cam`, and the ReLUs as in `guided_backprop`; they may come before, in and after
-    `layer`, which does not work in place, either. You may call functions of earlier exercises, and run the model more
-    than once.
+    The arguments are as in `grad_cam`, except that `layer` does not work in place, and the ReLUs as in
+    `guided_backprop`; they may come before, in and after `layer`. You may call functions of earlier exercises, and run
+    the model more than once.
     """
 
     reference = product

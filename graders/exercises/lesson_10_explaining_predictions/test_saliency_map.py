@@ -36,7 +36,7 @@ def of_pairs(classes):
     why=(
         "No sample depends on another, so the gradient of one sum holds the gradients of all chosen logits, and "
         "`torch.autograd.grad` fills no `.grad`. `logits[torch.arange(len(x)), classes]` picks the same logits; "
-        "`torch.func.grad` for one sample, with `torch.func.vmap` over the batch, would do as well."
+        "`torch.func.grad` for one sample, with `torch.func.vmap` over the batch, would do as well, detached."
     ),
     scene=stories(
         promises={"each pixel has its largest absolute derivative": explained.EXPLAINED} | explained.PROMISES,

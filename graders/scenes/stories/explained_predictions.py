@@ -243,6 +243,28 @@ def something_raises(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted
     yield "the result of a later call", found
 
 
+def second_run_raises(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -> Seen:
+    """Nothing is left when the model runs well at first and raises in its second run."""
+    model = a_net(draw, case)
+    x = images(draw, case)
+    c = wanted(draw, case)
+    error = draw.error(case.failure)
+    runs: list[Any] = []
+
+    def fails_later(*args: Any) -> None:
+        runs.append("one")
+        if len(runs) == 2:
+            raise error
+
+    model.register_forward_hook(fails_later)
+    before = Watch(model=model)
+    try:
+        ask(call, model, layer_of_net(case), x, c)
+    except (Exception, type(error)):
+        pass
+    yield "by a call that raised in the second run", before.differences()
+
+
 def for_another_class(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -> Seen:
     """A later call for another class starts afresh."""
     model = a_row(draw, case)
@@ -277,23 +299,23 @@ def called_inside(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted) -
     inner: list[Any] = []
 
     def calls_inside(*args: Any) -> None:
-        if not inner:
-            inner.append("once")
+        if len(inner) < 2:
             with torch.enable_grad():
                 inner.append(ask(call, other, layer_of_row(case), y, c))
 
+    model.register_forward_pre_hook(calls_inside)
     model.register_forward_hook(calls_inside)
     found = ask(call, model, layer_of_row(case), x, c)
     yield "the result around another call", found
-    yield "the result of the call inside", inner
+    yield "the results of the calls inside", inner
 
 
 EXPLAINED = (explained, of_another_net)
 PROMISES = {
     "nothing of the caller changes": (left_alone, another_net_left_alone),
     "an exception comes through and nothing is left": something_raises,
-    "a later call starts afresh": (for_another_class, of_other_images),
+    "a later call starts afresh": (for_another_class, of_other_images, called_inside),
 }
 """What holds for all of these functions, beside their task."""
-OF_A_LAYER = {**PROMISES, "a later call starts afresh": (for_another_class, of_other_images, called_inside)}
-"""What holds for those that look at one layer."""
+OF_TWO_RUNS = {**PROMISES, "an exception comes through and nothing is left": (something_raises, second_run_raises)}
+"""What holds for those that run the model twice, with hooks of their own in each run."""

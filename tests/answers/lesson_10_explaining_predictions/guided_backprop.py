@@ -200,7 +200,7 @@ WRONG = [
     ),
     Wrong(
         "a ReLU whose mask is open at 0",
-        violates="The ReLU's own rule, 0 where its input was not positive, stays in force.",
+        violates="The ReLU's rule, 0 where its input was not positive, stays.",
         check="test_the_example_of_the_contract_comes_out",
         source=changed(BY_NAME, ("[0] > 0)", "[0] >= 0)"), ("m.named_children()", "m._modules.items()")),
     ),

@@ -85,7 +85,26 @@ def saliency_map(model, x, classes):
     return x.grad.abs().amax(1)
 """
 
+ONE_LIST = """
+import torch
+
+gradients = []
+
+def saliency_map(model, x, classes):
+    gradients.clear()
+    x = x.detach().clone().requires_grad_()
+    x.register_hook(gradients.append)
+    torch.autograd.grad(model(x).gather(1, classes[:, None]).sum(), x)
+    return gradients[0].abs().amax(1)
+"""
+
 WRONG = [
+    Wrong(
+        "one list for all calls, emptied at the beginning",
+        violates="even while another call runs",
+        check="test_a_later_call_starts_afresh",
+        source=ONE_LIST,
+    ),
     Wrong(
         "restores the `.grad` of each parameter, but not its numbers",
         violates="Leave what you were given as you found it",

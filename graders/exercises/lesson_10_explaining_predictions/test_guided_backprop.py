@@ -17,6 +17,7 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
 from graders.scenes.scene import stories
 from graders.scenes.stories import explained_predictions as explained
 
+
 def clamp(module, grad_input, grad_output):
     """What a full backward hook returns for guided backprop."""
     return tuple(None if grad is None else grad.clamp(min=0) for grad in grad_input)

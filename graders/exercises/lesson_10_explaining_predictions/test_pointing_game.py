@@ -67,7 +67,8 @@ class TestPointingGame:
 
     **Fine print.** `cam` is a detached tensor of shape [B, h, w] without negative values, `boxes` an int64 tensor of
     shape [B, 4], whose rows are (x0, y0, x1, y1) in pixels of the image, and `size` is (H, W), no smaller than h by w.
-    A map that is 0 everywhere is never a hit; every other, however small its values, has one largest pixel.
+    A map that is 0 everywhere is never a hit; every other, however small its values, has one largest pixel, even in
+    float32.
     """
 
     def reference(cam, boxes, size):

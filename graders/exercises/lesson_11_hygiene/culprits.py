@@ -1,4 +1,4 @@
-"""Which limits are bad in the models of 11-first-nonfinite: it is drawn here, outside the box."""
+"""Which layers of a model are bad in 11-first-nonfinite. The learner's process gets numbers, and never learns which."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ CULPRITS = {
     "the last to run": ("a",),
     "no layer": (),
 }
-"""The layers that make bad values, by what can be said of the first of them to run: layer c, then b, then a."""
+"""Which of the layers make bad values. Layer c runs first, then b, then a; the first bad one is the one to name."""
 
 
 def a_limit(rng: Rng, is_bad: bool) -> float:

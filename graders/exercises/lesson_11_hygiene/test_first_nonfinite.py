@@ -26,9 +26,9 @@ def leaves(model):
     return [(name, module) for name, module in model.named_modules() if not list(module.children())]
 
 
-def watched(model, x, modules=leaves, inputs=tensors, finite=finite):
+def watched(model, x, modules=leaves, inputs=tensors, finite=finite, good=None):
     """The calls of leaves, in order: a name, and whether inputs, inputs after the call, and output are finite."""
-    calls, good = [], {}
+    calls, good = [], {} if good is None else good
 
     def before(module, args):
         good[module] = all(map(finite, inputs(args)))
@@ -108,7 +108,8 @@ class TestFirstNonfinite:
     **Fine print.** A leaf is a module of `model.named_modules()` without children; the model itself, whose name is
     `""`, may be one. A leaf gets tensors and perhaps other values by position, and returns one tensor. Inputs count as
     the leaf gets them, before it overwrites them; others' pre-hooks only watch. Bad entries may be in `x` already, or
-    come from code between leaves. Each call of a leaf is judged by itself. You may stop the run once the leaf is found.
+    come from code between leaves. Each call is judged by itself. You may stop the run by an exception: nobody else
+    catches it.
     """
 
     def reference(model, x):
@@ -181,15 +182,15 @@ class TestFirstNonfinite:
             """You named a container. Only leaves count: modules for which `list(module.children())` is empty."""
             return first(blamed(model, x, modules=lambda model: list(model.named_modules())))
 
+        def named_a_container__2(model, x):
+            names = blamed(model, x, modules=lambda model: list(model.named_modules()))
+            return first(name for name, _ in model.named_modules() if name in names)
+
         def gave_up(model, x):
             """A bad value first came from elsewhere, such as `x`, and you gave up there. No leaf is to blame for it,
             but a later one may get finite inputs and return a bad value: keep looking.
             """
             return first(name if good else None for name, good, _, fine in watched(model, x) if not fine)
-
-        def named_a_container__2(model, x):
-            names = blamed(model, x, modules=lambda model: list(model.named_modules()))
-            return first(name for name, _ in model.named_modules() if name in names)
 
         def inf_only(model, x):
             """You looked for infinite entries only. NaN counts, too: `torch.isfinite` is false for both."""
@@ -228,6 +229,12 @@ class TestFirstNonfinite:
         def last_call_of_a_leaf__2(model, x):  # the first call decides whether inputs are finite
             clean = {}
             return first(name for name, good, _, fine in watched(model, x) if clean.setdefault(name, good) and not fine)
+
+        def one_slot_for_all(model, x, good={}):  # noqa: B006 - the mistake
+            try:
+                return first(blamed(model, x, good=good))
+            finally:
+                good.clear()
 
         def no_leaf_to_blame(model, x):
             """Here no leaf is to blame, and your list is empty: return `None` then."""

@@ -181,7 +181,7 @@ def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
     model, stem, inner, block, head, x = a_run(case.first, draw, case)
     other = nn.Threshold(0.5, float(case.bad))
     found_inside: list[Any] = []
-    model.register_forward_pre_hook(lambda *args: found_inside.append(call(other, torch.zeros(2))))
+    stem.register_forward_hook(lambda *args: found_inside.append(call(other, torch.zeros(2))))
     found = call(model, x)
     yield "the result around another call", found
     yield "the result of the call inside", found_inside

@@ -70,8 +70,8 @@ class TestMeanActivation:
 
     **Fine print.** In this run the submodule is called once, and its output is a floating-point tensor. The result has
     its dtype. Other parts of the model may return anything. The output counts as it left the module, even when a later
-    layer works in place. Neither the result nor anything you stored elsewhere, as in a list, may hold the graph. The
-    model runs once, to its end, in its own mode, and goes on with the output itself.
+    layer works in place. Neither the result nor anything you stored elsewhere may hold the graph once Python has
+    collected its garbage. The model runs once, to its end, in its own mode, and goes on with the output itself.
     """
 
     reference = mean

@@ -150,8 +150,8 @@ BY_TEXT = (
     (
         r"BackwardHookFunction.* is a view and is being modified inplace",
         "full-hook-and-in-place",
-        "A full backward hook does not get along with a layer that works in place, on this module or right after it. A "
-        "tensor hook does: register it on `output` in a forward hook.",
+        "A full backward hook breaks when its module, or the one right after it, works in place. A tensor hook does "
+        "not: register it on `output` in a forward hook.",
     ),
     (
         r"more than one element of the written-to tensor refers to a single memory location",

@@ -146,8 +146,12 @@ COMMON_MESSAGES: dict[str, str] = {
         "forward hooks, backward pre-hooks and backward hooks."
     ),
     "children-only": (
-        "Some modules still have their hooks. `children()` yields only the next level, without the model itself; "
-        "`modules()` yields the model and everything in it, at any depth."
+        "Some modules still have their hooks. Go over all `modules()`: the model and everything in it, at any depth. "
+        "`children()` yields only the next level, without the model itself."
+    ),
+    "flag-set": (
+        "You set the flag `_is_full_backward_hook`, and a module now refuses backward hooks of one kind. Leave the "
+        "flag, or set it back to `None`."
     ),
     "old-grad": (
         "The result is wrong where `.grad` held something before: `backward()` adds to that. Set `.grad` to `None` "

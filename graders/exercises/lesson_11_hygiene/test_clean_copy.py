@@ -6,7 +6,7 @@ from collections import OrderedDict
 from torch import nn
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped
+from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped, with_flag
 from graders.scenes.scene import stories
 from graders.scenes.stories import bare_copies
 from graders.scenes.stories.hooks_everywhere import both_backward
@@ -36,7 +36,7 @@ def stripped_copy(model, modules=nn.Module.modules, **how):
     hints=(
         "`copy.deepcopy(model)` copies everything that counts: types, parameters, buffers and modes, and what is "
         "shared stays shared. It also copies the module hooks.",
-        "So strip the copy afterwards. You wrote the function for that in the last exercise.",
+        "So strip the copy afterwards. You wrote the function for that in the previous exercise.",
         "Strip the copy, not the original: the original keeps its hooks. Never run either of them.",
     ),
     why=(
@@ -60,7 +60,7 @@ def stripped_copy(model, modules=nn.Module.modules, **how):
 )
 class TestCleanCopy:
     """Write `clean_copy(model)`: return a deep copy of `model`, as `copy.deepcopy` makes it, but without module hooks
-    of any kind (the last exercise lists them), on any of its `modules()`. The original keeps its hooks.
+    of any kind (the previous exercise lists them), on any of its `modules()`. The original keeps its hooks.
 
     **Example.**
 
@@ -70,11 +70,11 @@ class TestCleanCopy:
     >>> torch.equal(model(x), 2 * copied(x))
     True
 
-    **Fine print.** Everything but module hooks that `copy.deepcopy` copies is in the copy: modes, `requires_grad`,
-    hooks of `state_dict` and `load_state_dict`; what is shared inside the model stays shared. `.grad` and hooks on
-    parameters are not copied. Copy and original share no memory. No hook of the original fires while you copy. New
-    hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be the original's, or `None`. Every
-    hook can be copied. What `copy.deepcopy` raises for another part comes through.
+    **Fine print.** Whatever else `copy.deepcopy` copies is in the copy: modes, `requires_grad`, hooks of `state_dict`
+    and `load_state_dict`; what is shared inside the model stays shared. `.grad` and hooks on parameters are not
+    copied. Copy and original share no memory. No hook of the original fires while you copy. The copy takes new hooks;
+    its flag `_is_full_backward_hook`, which refuses backward hooks of one kind, may be the original's, or `None`. Every
+    hook can be copied; what `copy.deepcopy` raises for something else comes through.
     """
 
     reference = stripped_copy
@@ -127,13 +127,10 @@ class TestCleanCopy:
             return copied
 
         def flag_set(model):
-            """You set the flag `_is_full_backward_hook`, and a module of the copy now refuses backward hooks of one
-            kind. Leave the flag, or set it back to `None`.
-            """
-            copied = stripped_copy(model)
-            for module in copied.modules():
-                module._is_full_backward_hook = True
-            return copied
+            return with_flag(stripped_copy(model), True)
+
+        def flag_set__2(model):
+            return with_flag(stripped_copy(model), False)
 
         def changed_the_mode(model):
             """A module of the copy is not in the mode of its original. A copy should be the same: leave out `eval()`
@@ -145,8 +142,8 @@ class TestCleanCopy:
             return stripped_copy(model).train()
 
         def returned_the_count(model):
-            """You returned what your function from the last exercise returns, the number of hooks. Keep the copy in a
-            variable, strip it, and return the copy.
+            """You returned what your function from the previous exercise returns, the number of hooks. Keep the copy in
+            a variable, strip it, and return the copy.
             """
             return stripped(copy.deepcopy(model).modules())
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from torch.nn.modules import module as module_file
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped
+from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped, with_flag
 from graders.scenes.scene import stories
 from graders.scenes.stories import hooks_everywhere
 
@@ -29,8 +29,8 @@ def with_new_dicts(model, new):
         "PyTorch has no public call for this. *A look inside* showed the four dicts in which a module keeps its "
         "hooks: forward pre-hooks, forward hooks, backward pre-hooks and backward hooks.",
         "`model.modules()` visits the model itself and every module below it, at any depth, and a shared module once.",
-        "Add up the lengths of the dicts, and empty them with `clear()`. Do not put a new dict in their place: handles "
-        "refer to the old one.",
+        "Add up the lengths of the dicts, and empty them with `clear()`. Do not put a plain `{}` in their place: no "
+        "handle can refer to it.",
     ),
     why=(
         "`clear()` empties the very dicts that old handles refer to, so those handles stay harmless and new hooks work "
@@ -65,9 +65,9 @@ class TestRemoveAllHooks:
 
     **Fine print.** A function that was registered twice is two hooks; a module with two names counts once. Those of
     `register_backward_hook` are backward hooks, too. Hooks on parameters, those of `state_dict` and `load_state_dict`,
-    and global hooks (`register_module_forward_hook`, for example, registers one for all modules) stay and do not count.
-    New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or become `None`. Old handles
-    are harmless: `remove()` raises nothing and removes no new hook.
+    and global hooks, for all modules (as `register_module_forward_hook` registers them), stay and do not count. New
+    hooks can be registered as usual; the flag `_is_full_backward_hook`, which refuses backward hooks of one kind, may
+    stay, or become `None`. Old handles are harmless: `remove()` raises nothing and removes no new hook.
     """
 
     def reference(model):
@@ -141,6 +141,12 @@ class TestRemoveAllHooks:
 
         def replaced_the_dict(model):
             return with_new_dicts(model, dict)
+
+        def flag_set(model):
+            return stripped(with_flag(model, True).modules())
+
+        def flag_set__2(model):
+            return stripped(with_flag(model, False).modules())
 
         def no_count(model):
             """The hooks are gone, but your function returned `None`. Return how many there were: add up the lengths of

@@ -68,15 +68,15 @@ def hooked(model: Any, case: Any) -> Any:
         handles.append(part.register_full_backward_hook(lambda *args: model.log.append("bwd")))
     if case.kind == "legacy":
         handles.append(part.register_backward_hook(lambda *args: model.log.append("bwd")))
-    part = model.get_submodule(case.also_on)
+    second = model.get_submodule(case.also_on)
     if case.also == "pre":
-        handles.append(part.register_forward_pre_hook(lambda *args: model.log.append("also pre")))
+        handles.append(second.register_forward_pre_hook(lambda *args: model.log.append("also pre")))
     if case.also == "fwd":
-        handles.append(part.register_forward_hook(lambda *args: model.log.append("also fwd")))
+        handles.append(second.register_forward_hook(lambda *args: model.log.append("also fwd")))
     if case.also == "a function twice":
         hook = lambda *args: model.log.append("twice")  # noqa: E731 - a line of the program
-        handles.append(part.register_forward_hook(hook))
-        handles.append(part.register_forward_hook(hook))
+        handles.append(second.register_forward_hook(hook))
+        handles.append(second.register_forward_hook(hook))
     return handles
 
 
@@ -207,11 +207,11 @@ def hooked_anew(model: Any, case: Any) -> Any:
         new.append(part.register_backward_hook(lambda *args: model.log.append("new bwd")))
     else:
         new.append(part.register_forward_hook(lambda *args: model.log.append("new fwd")))
-    part = model.get_submodule(case.also_on)
+    second = model.get_submodule(case.also_on)
     if case.kind == "legacy":
-        new.append(part.register_full_backward_hook(lambda *args: model.log.append("also new")))
+        new.append(second.register_full_backward_hook(lambda *args: model.log.append("also new")))
     else:
-        new.append(part.register_backward_hook(lambda *args: model.log.append("also new")))
+        new.append(second.register_backward_hook(lambda *args: model.log.append("also new")))
     return new
 
 
@@ -254,8 +254,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Nothing else changes."""
     model, handles = a_hooked_model(draw, case)
     before = Watch(model=model)
-    n = call(model)
-    yield "the result", n
+    call(model)
     yield "by the call", before.differences("hook")
     x = draw.tensor(3, 2)
     yield "the output of the model", model(x).detach()

@@ -140,7 +140,7 @@ WRONG = [
     ),
     Wrong(
         "returns nothing when something cannot be copied",
-        violates="What `copy.deepcopy` raises for another part comes through.",
+        violates="what `copy.deepcopy` raises for something else comes through.",
         check="test_an_exception_comes_through_and_the_original_is_unchanged",
         source=changed(
             COPY,

@@ -258,10 +258,13 @@ def second_run_raises(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wante
 
     model.register_forward_hook(fails_later)
     before = Watch(model=model)
+    came = None
     try:
         ask(call, model, layer_of_net(case), x, c)
-    except (Exception, type(error)):
-        pass
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    lost = len(runs) > 1 and came != repr(error)
+    yield "whether an exception in the second run is lost", lost
     yield "by a call that raised in the second run", before.differences()
 
 

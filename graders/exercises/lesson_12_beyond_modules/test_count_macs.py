@@ -70,8 +70,8 @@ def added_up(model, x, work=dots):
 )
 class TestCountMacs:
     """Write `count_macs(model, x)`: run the model once, and return, as an `int`, how many multiply-adds (MACs) all
-    calls of the `nn.Conv2d` and `nn.Linear` modules in `model.modules()` make together, for the whole batch. A dot
-    product of length n has n MACs.
+    calls of its `nn.Conv2d` and `nn.Linear` modules make together, for the whole batch. A dot product of length n has n
+    MACs.
 
     **Example.**
 
@@ -80,11 +80,11 @@ class TestCountMacs:
     >>> count_macs(nn.Conv2d(2, 6, 3), torch.ones(1, 2, 5, 5))  # 6 * 3 * 3 numbers, 2 * 3 * 3 MACs each
     972
 
-    **Fine print.** Zeros, from padding or not, are multiplied like all numbers; adding a bias is not a MAC. Each call
-    counts, even one by keyword, with its own sizes. Subclasses of the two count, even with modules in them; other
-    modules and functions that multiply, such as `nn.Conv1d` or `F.linear`, do not. A module may have two names.
-    Convolutions have any groups, strides, dilation, padding (also `"same"`) and kernels; the input of a linear layer
-    has any number of dimensions.
+    **Fine print.** Zeros, from padding or not, are multiplied like all numbers; a bias is no MAC. Each call
+    counts, even one by keyword, with its own sizes, which nobody's hook changes. Subclasses count, even with modules in
+    them; other modules and functions that multiply, such as `F.linear`, do not. All layers are in `model.modules()`,
+    some under two names. Convolutions have any groups, strides, dilation, padding (also `"same"`) and kernels; the
+    input of a linear layer has any number of dimensions.
     """
 
     reference = added_up

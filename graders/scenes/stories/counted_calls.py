@@ -205,7 +205,7 @@ def a_model_of_more_layers(case: Any) -> Any:
             if case.more == "in training":
                 h = self.again(h) if self.training else h
             if case.more == "tokens":
-                h = self.tokens(h.mT.transpose(1, 3)).transpose(1, 3)
+                h = self.tokens(h.transpose(1, 3)).transpose(1, 3)
             if case.more == "function":
                 h = nn.functional.linear(h.transpose(1, 3), self.tokens.weight).transpose(1, 3)
             if case.more == "transposed":
@@ -319,7 +319,7 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     yield "the result of the next call", call(model, x)
 
 
-def one_layer(call: Call, draw: Draw, case: Any) -> Seen:
+def one_layer(call: Call) -> Seen:
     """A linear layer alone, on inputs of any number of dimensions, and on zeros."""
     layer = nn.Linear(3, 4)
     yield "the result for one dimension", call(layer, torch.ones(3))

@@ -27,7 +27,7 @@ def keep(result, name, grads):
 
 
 def collected(y, node_names, note=keep, nodes=None):
-    """A dict that `note(result, name, grads)` fills in a pass when gradients arrive at these nodes, or at all."""
+    """A dict that `note(result, name, grads)` fills in a pass. `nodes` are those to look at, by default all."""
     result = {}
     with contextlib.ExitStack() as hooks:
         for node, name in (nodes or nodes_of(y)).items():
@@ -77,10 +77,10 @@ class TestGradIntoNodes:
     >>> grad_into_nodes(torch.relu(x).sum(), {"ReluBackward0", "ExpBackward0"})  # [1., 0.] leaves the node
     {'ReluBackward0': tensor([1., 1.])}
 
-    **Fine print.** `node_names` is a set of names, as `node.name()` returns them; each occurs at most once in the
-    graph, others may repeat. Of a node's outputs, take the gradient of the first, which is always used: the sum over
-    all uses, as hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row,
-    and many paths to one node. The leaves get their `.grad`, on top of what it holds.
+    **Fine print.** `node_names` is a set of names, as `node.name()` returns them; each is in the graph at most once; other names
+    may repeat. Of a node's outputs, take the gradient of the first, which is always used: the sum over all uses, as
+    hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and many paths
+    to one node. The leaves get their `.grad`, on top of what it holds.
     """
 
     reference = collected
@@ -116,6 +116,18 @@ class TestGradIntoNodes:
         def late_binding(y, node_names):
             *_, last = [name for name in nodes_of(y).values() if name in node_names]
             return collected(y, node_names, lambda result, name, grads: keep(result, last, grads))
+
+        def late_binding__2(y, node_names):
+            result, seen, todo = {}, {None}, [y.grad_fn]
+            while todo:
+                node = todo.pop()
+                if node not in seen:
+                    seen.add(node)
+                    todo += [after for after, _ in node.next_functions]
+                    if node.name() in node_names:
+                        node.register_prehook(lambda grads: keep(result, node.name(), grads))  # noqa: B023
+            y.backward()
+            return result
 
         def absent_as_none(y, node_names):
             """A name that the graph does not contain must not be in the dict; you have an entry for it."""
@@ -222,6 +234,13 @@ class TestGradIntoNodes:
             nodes, asked = nodes_of(y), set(node_names)
             node_names.difference_update(nodes.values())
             return collected(y, asked, nodes=nodes)
+
+        def end_of_a_name(y, node_names):
+            """You compared the ends of names: `LeakyReluBackward0` ends as `ReluBackward0` does, and is another node.
+            Compare whole names: `node.name() in node_names`.
+            """
+            ends = {node: [n for n in node_names if name.endswith(n)] for node, name in nodes_of(y).items()}
+            return collected(y, node_names, nodes={node: found[0] for node, found in ends.items() if found})
 
         def class_for_name(y, node_names):
             """You used the name of the node's class, or only the last part of its name. For leaves that is not what

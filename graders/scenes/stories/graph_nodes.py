@@ -33,7 +33,7 @@ def a_graph(draw: Draw, case: Any) -> Any:
     if case.hooks == "replacing":
         h.register_hook(lambda grad: -2 * grad)
     if case.graph == "branches":
-        t = h.sin() + h.exp()
+        t = nn.functional.leaky_relu(h) + h.exp()
     elif case.graph == "several outputs":
         first, last = h.unbind()
         t = first.sin() + last
@@ -51,7 +51,7 @@ def a_graph(draw: Draw, case: Any) -> Any:
     else:
         t = h.exp()
     y = (t * draw.tensor(3)).sum()
-    nodes = "Sum", "Mul", "Exp", "Sin", "Unbind", "Addcmul", "Tanh"
+    nodes = "Sum", "Mul", "Exp", "Sin", "Unbind", "Addcmul", "Relu"
     names = {"torch::autograd::AccumulateGrad"} | {node + "Backward0" for node in nodes}
     return w, h, y, names
 

@@ -32,7 +32,7 @@ AXES = {
 def a_function(draw: Draw, case: Any) -> Any:
     """Two leaves, a function that saves tensors, and the list into which it writes a loss."""
     if case.saves == "places":
-        w = torch.linspace(-2.3, 2.9, 3001).requires_grad_()  # float16 has no whole numbers that are so large and odd
+        w = torch.linspace(-2.3, 1e5, 3001).requires_grad_()  # float16 has no 2049, and nothing as large as the end
     elif case.saves == "another dtype":
         w = draw.tensor(2, 2).to(torch.float64 if case.dtype == "float32" else torch.float32).requires_grad_()
     else:
@@ -59,7 +59,7 @@ def a_function(draw: Draw, case: Any) -> Any:
         elif case.saves == "temporaries":
             out = (2 * w).square() + (4 * w).square() + (w / 2).square()
         elif case.saves == "in a pass of its own":
-            out = w * torch.autograd.grad((x * x).sum(), x)[0]
+            out = w * torch.autograd.grad((x * x).sum(), x, create_graph=True)[0]
         else:
             out = w * x
         losses.append(out.sum())
@@ -97,7 +97,8 @@ def passes(call: Call, draw: Draw, case: Any) -> Seen:
     w, x, k, fn, losses = a_function(draw, case)
     call(fn)
     losses[0].backward(retain_graph=True)
-    yield "the gradients of the first pass", (w.grad, x.grad)
+    yield "w.grad after the first pass", w.grad
+    yield "x.grad after the first pass", x.grad
 
 
 def later_passes(call: Call, draw: Draw, case: Any) -> Seen:

@@ -77,10 +77,10 @@ class TestGradIntoNodes:
     >>> grad_into_nodes(torch.relu(x).sum(), {"ReluBackward0", "ExpBackward0"})  # [1., 0.] leaves the node
     {'ReluBackward0': tensor([1., 1.])}
 
-    **Fine print.** `node_names` is a set of names, as `node.name()` returns them; each is in the graph at most once; other names
-    may repeat. Of a node's outputs, take the gradient of the first, which is always used: the sum over all uses, as
-    hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and many paths
-    to one node. The leaves get their `.grad`, on top of what it holds.
+    **Fine print.** `node_names` is a set of names, as `node.name()` returns them; each is in the graph at most once;
+    other names may repeat. Of a node's outputs, take the gradient of the first, which is always used: the sum over all
+    uses, as hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and
+    many paths to one node. The leaves get their `.grad`, on top of what it holds.
     """
 
     reference = collected

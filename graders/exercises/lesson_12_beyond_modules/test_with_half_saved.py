@@ -32,8 +32,8 @@ def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.T
         "The result of `fn()` is not touched: only what autograd saves goes through `pack`.",
     ),
     why=(
-        "`half()` makes the copy, and the dtype is kept beside it for the way back. A small object of your own in place "
-        "of the tuple would do as well, or a function that `pack` returns and `unpack` calls."
+        "`half()` makes the copy, and the dtype is kept beside it for the way back. A small object of your own in "
+        "place of the tuple would do as well, or a function that `pack` returns and `unpack` calls."
     ),
     scene=stories(
         promises={

@@ -93,10 +93,14 @@ class TestLogitLens:
             return model.unembed(F.layer_norm(stream, stream.shape[-1:])).detach()
 
         def forgot_bias(model, tokens):
-            """You multiplied by `model.unembed.weight` alone. The module may have a bias, too: call `model.unembed`
-            itself.
+            """You multiplied by the weight of `model.unembed`. The module may have a bias, and a hook that changes what
+            it returns: call `model.unembed` itself.
             """
             return (model.norm(stream_of(model, tokens)) @ model.unembed.weight.T).detach()
+
+        def forgot_bias__2(model, tokens):
+            normed = model.norm(stream_of(model, tokens))
+            return F.linear(normed, model.unembed.weight, model.unembed.bias).detach()
 
         def weight_of_embed(model, tokens):
             """You unembedded with `model.embed.weight`. In the model of the lesson that is the same tensor, but in

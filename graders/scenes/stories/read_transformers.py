@@ -26,7 +26,7 @@ STREAMS = {
     "hooks": ("none", "watching"),
     "grad_mode": ("on", "off"),
     **FAILURES,
-    "failing_run": (1,),
+    "failing_run": (1,),  # there is no second run
 }
 UNNORMED = ("layer", "root mean square", "not called")
 """The norms of a model of which nothing is known but its blocks."""
@@ -50,7 +50,7 @@ def a_layer(case: Any) -> tuple[int]:
 
 @told
 def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
-    """The model in the dtype and the mode of the case; with `.grad` filled before, it is frozen in part."""
+    """The state of the case: dtype, mode, grad mode, or `.grad` filled before, with the embedding frozen."""
     blocks_in_their_state(model, draw, case)
     if case.grad == "filled":
         model.embed.requires_grad_(False)
@@ -100,7 +100,7 @@ def a_net(case: Any) -> Any:
 
 @told
 def a_model(draw: Draw, case: Any) -> Any:
-    """The lesson's own model or one of that class, with a hook of the caller on its first block."""
+    """The lesson's own model or another one with blocks. A hook of the caller may watch its first block."""
     torch.manual_seed(draw.choice(range(100)))
     if case.output == "tuple" and case.norm == "layer" and case.mode == "eval":
         from graders.nets import Decoder
@@ -175,16 +175,18 @@ def overwritten(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def replaced(call: Call, draw: Draw, case: Any) -> Seen:
-    """Hooks of the caller replace what leaves a block, and what the next one gets."""
+    """Hooks of the caller replace what blocks get, what one of them returns, and the logits."""
     from graders.nets import Decoder
 
     torch.manual_seed(draw.choice(range(100)))
     model = Decoder(5, width=4, heads=2, blocks=2)
     model.blocks[0].register_forward_hook(lambda module, args, out: (-2 * out[0], *out[1:]))
-    model.blocks[1].register_forward_pre_hook(lambda module, args: (args[0].cumsum(-1), *args[1:]))
+    for block in model.blocks:
+        block.register_forward_pre_hook(lambda module, args: (args[0].cumsum(-1), *args[1:]))
+    model.unembed.register_forward_hook(lambda module, args, out: -out)
     tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens)
-    yield "the result where a hook replaces what leaves a block", found
+    yield "the result where hooks replace what blocks get and return", found
 
 
 def run_once(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:

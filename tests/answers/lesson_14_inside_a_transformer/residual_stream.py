@@ -48,6 +48,28 @@ def residual_stream(model, tokens):
 
 WRONG = [
     Wrong(
+        "what the first block would get without the hooks of others",
+        violates="where one changes a value, the new value counts",
+        check="test_the_stream_is_there_before_and_after_each_block",
+        source="""
+import contextlib
+import torch
+
+def residual_stream(model, tokens):
+    stream = []
+    def before(module, args):
+        stream.append(args[0].detach().clone())
+    def behind(module, args, output):
+        stream.append((output[0] if isinstance(output, tuple) else output).detach().clone())
+    with contextlib.ExitStack() as hooks:
+        hooks.enter_context(model.blocks[0].register_forward_pre_hook(before, prepend=True))
+        for block in model.blocks:
+            hooks.enter_context(block.register_forward_hook(behind))
+        model(tokens)
+    return torch.stack(stream)
+""",
+    ),
+    Wrong(
         "the last stage is what `model.norm` gets",
         violates="Before the first block and after the last, the model may do anything.",
         check="test_the_stream_is_there_before_and_after_each_block",

@@ -65,8 +65,8 @@ class TestSteer:
              [13.,  4.],
              [15.,  6.]]])
 
-    **Fine print.** `direction` has shape [width], and `scale` is a number. A block returns its stream, or a tuple that
-    begins with it; the rest of the tuple stays as it is. Positions are counted from 0 in each call, which may have
+    **Fine print.** `direction` has shape [width], and `scale` is a number. A block returns its stream, or a plain tuple
+    that begins with it; the rest of the tuple stays as it is. Positions are counted from 0 in each call, which may have
     fewer than `start` tokens. The tensor that the block made is not written into, and gradients still flow to it.
     Forward hooks that the block has at this moment come first.
     """
@@ -232,8 +232,8 @@ class TestSteer:
             )
 
         def tuple_of_two(model, layer, direction, scale, start=0):
-            """Your line takes a tuple apart into two, and a block may return its stream alone in a tuple, or with more
-            behind it. `stream, *rest = output` takes any number: return `(stream, *rest)`.
+            """You count on a tuple of two, and a block may return its stream alone in a tuple, or with more behind it.
+            `stream, *rest = output` takes any number: return `(stream, *rest)`.
             """
 
             def change(module, args, output):
@@ -241,5 +241,41 @@ class TestSteer:
                     stream, cache = output
                     return moved(stream, scale * direction, start), cache
                 return moved(output, scale * direction, start)
+
+            return model.blocks[layer].register_forward_hook(change)
+
+        def tuple_of_two__2(model, layer, direction, scale, start=0):
+            def change(module, args, output):
+                if isinstance(output, tuple):
+                    return moved(output[0], scale * direction, start), output[1]
+                return moved(output, scale * direction, start)
+
+            return model.blocks[layer].register_forward_hook(change)
+
+        def first_of_any(model, layer, direction, scale, start=0):
+            """`output[0]` is the stream where a block returns a tuple. Of a tensor it is the first text of the batch.
+            Check with `isinstance(output, tuple)`.
+            """
+
+            def change(module, args, output):
+                stream = output[0].clone()
+                stream[:, start:] += scale * direction
+                return stream, *output[1:]
+
+            return model.blocks[layer].register_forward_hook(change)
+
+        def first_of_any__2(model, layer, direction, scale, start=0):
+            return model.blocks[layer].register_forward_hook(
+                lambda module, args, output: (moved(output[0], scale * direction, start), *output[1:])
+            )
+
+        def always_a_tuple(model, layer, direction, scale, start=0):
+            """Your hook returns a tuple where the block returns the stream itself. Return what the block does: the
+            stream alone then, and `(stream, *output[1:])` only if `isinstance(output, tuple)`.
+            """
+
+            def change(module, args, output):
+                stream, *rest = output if isinstance(output, tuple) else (output,)
+                return moved(stream, scale * direction, start), *rest
 
             return model.blocks[layer].register_forward_hook(change)

@@ -33,7 +33,7 @@ def a_model(draw: Draw, case: Any) -> Any:
         class Block(nn.Linear):
             def forward(self, hidden: Tensor, cache: Any = None) -> Any:
                 stream = super().forward(hidden)
-                return (stream, cache) if case.output == "tuple" else (stream,)
+                return (stream, cache, len(hidden)) if case.output == "tuple" else (stream,)
 
         model.blocks = nn.ModuleList([Block(2, 2), Block(2, 2)])
     blocks_in_their_state(model, draw, case)
@@ -50,9 +50,14 @@ def a_model(draw: Draw, case: Any) -> Any:
 
 def by(draw: Draw, case: Any) -> tuple[Any, ...]:
     """The number by which the block is steered, and the first token unless it is left out."""
-    few = {"zero": 0.0, "large": draw.number(11, 19), "fraction": draw.number(0.3, 0.9)}
+    numbers = {
+        "negative": draw.number(-2.9, -1.1),
+        "fraction": draw.number(0.3, 0.9),
+        "large": draw.number(11, 19),
+        "zero": 0.0,
+    }
     starts = {"left out": (), "inside": (draw.choice((1, 2)),), "behind": (draw.choice((3, 4)),)}
-    return few.get(case.number, draw.number(-2.9, -1.1)), *starts[case.start]
+    return numbers[case.number], *starts[case.start]
 
 
 @told

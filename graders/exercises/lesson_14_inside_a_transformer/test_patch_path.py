@@ -68,9 +68,8 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
         "`with block.register_forward_hook(hook):` takes a hook off after each run.",
     ),
     why=(
-        "A share of 1 means that everything the metric measures passes through this place, whatever its unit. What a "
-        "block passes on is what the next one gets, so pre-hooks on all blocks but the first and on `model.norm` "
-        "would do as well; and one run on many rows can try all tokens of a block."
+        "A share of 1 means that everything the metric measures passes through this place, whatever its unit. One run "
+        "on many rows, which tries all tokens of a block at once, would do as well."
     ),
     scene=stories(
         promises={
@@ -99,22 +98,14 @@ class TestPatchPath:
             [1, 8],
             [2, 8]])
 
-    **Fine print.** `metric(logits)` turns the logits of a run into a float; the floats of `clean` and `corrupt` differ.
-    Both inputs have the shape [batch, token]; a token is patched in each row. Run the model as often as you like; it is
-    in eval mode. A block returns the stream, or a tuple that begins with it, and may write it over what it got. If
+    **Fine print.** `metric(logits)` computes a float from these logits alone; those of `clean` and `corrupt` differ.
+    Both inputs are [batch, token], and the same token is patched in every row. Run the model as often as you like; it
+    is in eval mode. A block returns the stream, or a tuple that begins with it, and may write it over what it got. If
     someone else's hook replaces what a block returns, that is what the block passes on.
     """
 
     def reference(model, clean, corrupt, metric):
-        behind = [*model.blocks[1:], model.norm]
-        best, worst = metric(model(clean)), metric(model(corrupt))
-        shares = torch.empty(len(behind), clean.shape[1])
-        for block, (module, kept) in enumerate(zip(behind, inputs_of(behind, model, clean))):
-            for token in range(clean.shape[1]):
-                patch = lambda module, args, kept=kept, token=token: (put(args[0], kept, token), *args[1:])  # noqa: E731
-                with module.register_forward_pre_hook(patch):
-                    shares[block, token] = share(metric(model(corrupt)), best, worst)
-        return shares.float()
+        return effects(model, clean, corrupt, metric)
 
     class Mistakes(
         wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any, before_others))
@@ -174,6 +165,20 @@ class TestPatchPath:
             finally:
                 for handle in handles:
                     handle.remove()
+
+        def inputs_of_the_next(model, clean, corrupt, metric):
+            """You patched what the next module gets. One of the caller's pre-hooks on it comes between the two: take
+            and patch what the block itself passes on, in forward hooks.
+            """
+            behind = [*model.blocks[1:], model.norm]
+            best, worst = metric(model(clean)), metric(model(corrupt))
+            shares = torch.empty(len(behind), clean.shape[1])
+            for block, (module, kept) in enumerate(zip(behind, inputs_of(behind, model, clean))):
+                for token in range(clean.shape[1]):
+                    patch = lambda module, args, kept=kept, token=token: (put(args[0], kept, token), *args[1:])  # noqa: E731
+                    with module.register_forward_pre_hook(patch):
+                        shares[block, token] = share(metric(model(corrupt)), best, worst)
+            return shares.float()
 
         def changed_the_input(model, clean, corrupt, metric):
             """You patched what goes into the block. Patch what it passes on: forward hooks, in both runs."""

@@ -8,7 +8,7 @@ from torch import nn
 
 from graders.exercises.authoring import exercise
 from graders.scenes.scene import stories
-from graders.scenes.stories import low_rank as stories_of
+from graders.scenes.stories import low_rank
 
 
 def random(rank, layer):
@@ -69,14 +69,14 @@ def added(
     ),
     scene=stories(
         promises={
-            "there are two new parameters and nothing is added yet": stories_of.begun,
-            "the layer adds alpha / rank times the product": stories_of.added,
-            "training moves only the two": stories_of.trained,
-            "remove() leaves the model as it was": stories_of.removed,
-            "merged weights give the same outputs": stories_of.merged,
-            "nothing else changes": stories_of.NOTHING_ELSE,
+            "there are two new parameters and nothing is added yet": low_rank.begun,
+            "the layer adds alpha / rank times the product": low_rank.added,
+            "training moves only the two": low_rank.trained,
+            "remove() leaves the model as it was": low_rank.removed,
+            "merged weights give the same outputs": low_rank.merged,
+            "nothing else changes": low_rank.NOTHING_ELSE,
         },
-        axes=stories_of.AXES,
+        axes=low_rank.AXES,
     ),
 )
 class TestLowRank:
@@ -101,7 +101,7 @@ class TestLowRank:
     **Fine print.** To begin with, `low_rank_a` is random and `low_rank_b` zero, so nothing is added yet. Each is an
     `nn.Parameter` of the layer, in the dtype of its weight. `handle.remove()` takes off the hook and both parameters,
     and gives each other parameter the `requires_grad` that it had. The output of the layer is not written into. A model
-    has one addition at a time, on a layer that the model calls.
+    has one addition at a time, on a layer that it calls, with the input by position.
     """
 
     def reference(model, name, rank, alpha):
@@ -159,8 +159,11 @@ class TestLowRank:
             return added(model, name, rank, scaled(1))
 
         def not_by_rank(model, name, rank, alpha):
-            """You multiplied by `alpha`. The factor is `alpha / rank`."""
+            """You multiplied by `alpha`, or divided with `//`, which rounds down. The factor is `alpha / rank`."""
             return added(model, name, rank, scaled(alpha))
+
+        def not_by_rank__2(model, name, rank, alpha):
+            return added(model, name, rank, scaled(alpha // rank))
 
         def b_random(model, name, rank, alpha):
             """`low_rank_b` is not zero, so the layer gives something else from the start. It has to begin as zeros."""
@@ -190,6 +193,12 @@ class TestLowRank:
         def cut_the_graph(model, name, rank, alpha):
             """No gradient reaches the two parameters: leave out `detach()`, `.data` and `torch.no_grad()`."""
             return added(model, name, rank, lambda layer, x, output: output + alpha / rank * product(layer, x).detach())
+
+        def cut_the_input(model, name, rank, alpha):
+            """The layers before this one get a wrong gradient: none comes through your addition. Leave out `detach()`,
+            and multiply `args[0]` itself.
+            """
+            return added(model, name, rank, lambda layer, x, out: out + alpha / rank * product(layer, x.detach()))
 
         def written_into(model, name, rank, alpha):
             """Your hook wrote into the output of the layer, and one of the caller's hooks had kept it. `output += ...`
@@ -234,7 +243,9 @@ class TestLowRank:
             return added(model, name, rank, lambda layer, x, output: alpha / rank * product(layer, x))
 
         def not_random(model, name, rank, alpha):
-            """Your `low_rank_a` has the same numbers each time. It has to begin at random: `torch.randn`."""
+            """Your `low_rank_a` has the same numbers each time. It has to begin at random: `torch.randn`, without a
+            seed.
+            """
             layer = model.get_submodule(name)
             return added(model, name, rank, scaled(alpha / rank), a=torch.ones_like(random(rank, layer)))
 

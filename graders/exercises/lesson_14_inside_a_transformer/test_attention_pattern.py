@@ -80,9 +80,10 @@ class TestAttentionPattern:
     >>> decode(tokens[0, weights[0, 3, -1].argmax()])
     'yak'
 
-    **Fine print.** `model.blocks[layer].attention` is an `nn.MultiheadAttention`. The model calls it once, and gives it
-    `attn_mask` and `need_weights` as keyword arguments. No token looks at later ones. What the model returns stays as
-    it is. Other people's hooks on `attention` only watch. The result has no graph.
+    **Fine print.** `model.blocks[layer].attention` is an `nn.MultiheadAttention`. The block calls it once, with
+    `attn_mask` and `need_weights` as keyword arguments, and drops the second item of what it returns. No token looks at
+    later ones. What the model returns stays as it is. Other people's hooks on `attention` only watch, so you may call
+    it again. The result has no graph.
     """
 
     def reference(model, tokens, layer):
@@ -116,6 +117,15 @@ class TestAttentionPattern:
             calls `attention`: hand them on, and change only those about the weights.
             """
             return pattern(model, tokens, layer, attn_mask=None)
+
+        def mask_turned_round(model, tokens, layer):
+            """Your mask is the wrong way round: `attention` lets no token look where `attn_mask` is True. Hand on the
+            mask with which the block calls it.
+            """
+            attention = model.blocks[layer].attention
+            (normed,) = inputs_of([attention], model, tokens)
+            mask = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()
+            return attention(normed, normed, normed, attn_mask=mask, average_attn_weights=False)[1].detach()
 
         def forgot_norm(model, tokens, layer):
             """You computed the weights from what the block gets. Attention reads it through `norm1`."""

@@ -72,8 +72,8 @@ class TestAblateHead:
 
     **Fine print.** `model` is built as `graders.nets.Decoder` is. The `mix` of a block gets its heads side by side, of
     which there are `attention.num_heads`: head 0 in the first `width // heads` columns, head 1 in the next ones, and so
-    on. Even inside the `with`, weights keep their values. Do not write into a tensor that `attention` returned. Several
-    may be open at once, each for a different head.
+    on. Even inside the `with`, weights keep their values. Do not write into a tensor that `attention` returned. Other
+    people's pre-hooks on `mix` keep zeros as they are. Several may be open at once, each for a different head.
     """
 
     def reference(model, layer, head):

@@ -54,7 +54,7 @@ def appended(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def zeros(call: Call, draw: Draw, case: Any) -> Seen:
-    """Zeros that arrive count; where nothing arrives, nothing is appended."""
+    """Zeros count, where nothing arrives there is no entry, and a call under no_grad is like any other."""
     w, a, b, c = a_group(draw, case)
     log, handle = call([a, b])
     (0 * (a.sum() + b.sum())).backward(retain_graph=True)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_13_broken_runs.levels import SILENT
+from graders.exercises.lesson_13_broken_runs.silent_models import SILENT
 from graders.scenes.scene import stories
 from graders.scenes.stories import silent_channels as silent
 
@@ -89,7 +89,7 @@ class TestDeadChannels:
     **Fine print.** Channels run along dimension 1 of the output, which has 2 to 5 dimensions; other sizes may differ
     from call to call. They are `int`s. Names are those of `model.named_modules()`. Subclasses of `nn.ReLU` count, but
     nothing else that computes the same. A ReLU may be called several times in one run, or never: then it is not in the
-    dict. The model may be a ReLU itself. What leaves a ReLU is never negative.
+    dict. The model may be a ReLU itself. What leaves a ReLU is never negative or NaN.
     """
 
     def reference(model, batches):
@@ -121,6 +121,9 @@ class TestDeadChannels:
             Compare with 0 itself, in the dtype of the output.
             """
             return dead(fired(model, batches, alive=lambda rows: (rows > 1e-6).any(1)))
+
+        def nearly_zero__2(model, batches):
+            return dead(fired(model, batches, alive=lambda rows: (rows.float() != 0).any(1)))
 
         def children_only(model, batches):
             """A ReLU inside another module is missing. `named_modules()` visits every depth, `named_children()` only

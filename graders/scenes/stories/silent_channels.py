@@ -28,7 +28,7 @@ def some_batches(draw: Draw, case: Any, count: int) -> list[torch.Tensor]:
     never, once, faintly = ((start + step) % 4 for step in (1, 2, 3))
     for batch in batches:
         batch[:, never] = 0
-    for channel, number in ((once, draw.number(1, 3)), (faintly, 1e-15)):
+    for channel, number in ((once, draw.number(1, 3)), (faintly, 1e-60 if draw.is_double else 1e-15)):
         batches[channel % count][-1, channel].view(-1)[-1] = number
     return batches
 
@@ -90,9 +90,8 @@ def one_run(call: Call, draw: Draw, case: Any) -> Seen:
     runs: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: runs.append(list(args[0].shape)))
     with torch.no_grad():
-        result = call(model, batches)
+        call(model, batches)
         with_gradients = torch.is_grad_enabled()
-    yield "the dict under no_grad", result
     yield "the shapes of what the model gets", runs
     yield "torch.is_grad_enabled() after the call", with_gradients
 

@@ -1,8 +1,10 @@
 """Exercise 13-signal-report."""
 
 import contextlib
+from functools import partial
 
 import torch
+from torch import nn
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.leaves import SIGNALS
@@ -16,17 +18,20 @@ def edges_of(tensors):
     return [torch.autograd.graph.get_gradient_edge(t) if t.requires_grad else None for t in tensors]
 
 
-def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, parts=slice(None), late=False, **how):
+def calls_of(
+    model, loss_fn, x, *, among=nn.Module.named_modules, keep=torch.clone, recording=torch.enable_grad,
+    parts=slice(None), late=False, **how,
+):  # fmt: skip
     """(name, values, gradients) of each call of a leaf; `None` where none arrives. The options are ways to go wrong."""
-    names = {m: name for name, m in model.named_modules() if not list(m.children())}
+    leaves = [(name, m) for name, m in among(model) if not list(m.children())]
     calls = []
 
-    def note(m, args, out):
+    def note(name, m, args, out):
         out = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
         tensors = [t for t in out if torch.is_tensor(t) and t.is_floating_point()][parts]
-        calls.append((names[m], [keep(t.detach()) for t in tensors], tensors if late else edges_of(tensors)))
+        calls.append((name, [keep(t.detach()) for t in tensors], tensors if late else edges_of(tensors)))
 
-    hooks = [m.register_forward_hook(note, **how) for m in names]
+    hooks = [m.register_forward_hook(partial(note, name), **how) for name, m in leaves]
     try:
         with recording():
             loss = loss_fn(model(x))
@@ -103,10 +108,10 @@ class TestSignalReport:
     >>> signal_report(nn.Sequential(layer), lambda out: out.sum(), torch.tensor([[1.0, 7.0]]))
     [('0', 10.0, 1.0)]
 
-    **Fine print.** The RMS is the root of the mean of the squares. Where no gradient arrives, `gradient` is `0.0`; the
-    loss may have no graph. A leaf may return a tuple or dict: all floating-point tensors in it count as one long
-    tensor, with a gradient of 0 where none arrives. It may return its own parameter: leave no hook there. Your function
-    may be called under `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
+    **Fine print.** The RMS is the root of the mean of the squares, in any precision. A leaf may return a flat tuple or
+    dict: its floating-point tensors count as one long tensor. A gradient that does not arrive is 0; the loss may have
+    no graph, and it calls no leaf. A leaf may return its own parameter: leave no hook there. Your function may be
+    called under `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
     """
 
     def reference(model, loss_fn, x):
@@ -167,6 +172,9 @@ class TestSignalReport:
 
         def before_the_callers_hook(model, loss_fn, x):
             return report(calls_of(model, loss_fn, x, prepend=True))
+
+        def every_name(model, loss_fn, x):
+            return report(calls_of(model, loss_fn, x, among=partial(nn.Module.named_modules, remove_duplicate=False)))
 
         def the_other_way_round(model, loss_fn, x):
             """Your list is in the order of the backward pass. The task asks for the order of the calls."""

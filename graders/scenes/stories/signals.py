@@ -8,6 +8,7 @@ from torch import nn
 from graders.scenes.stories.failing import a_failing_call
 from graders.scenes.stories.inspected_passes import PASSES, a_model
 from graders.scenes.story import Call, Draw, Seen
+from graders.scenes.watch import Watch
 
 AXES = PASSES | {"x_is": ("data",)}
 
@@ -19,12 +20,14 @@ def under_no_grad(call: Call, draw: Draw, case: Any) -> Seen:
     found = call(model, lambda out: (out**3).mean(), x)
     yield "the report under no_grad", found
     error, fails = a_failing_call(draw, case)
+    before = Watch(model=model)
     came = None
     try:
         call(model, lambda out: fails(), x)
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception under no_grad", came
+    yield "by a call that raised under no_grad", before.differences()
     yield "torch.is_grad_enabled() after the call", torch.is_grad_enabled()
 
 

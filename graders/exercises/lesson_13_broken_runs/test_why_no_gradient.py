@@ -3,8 +3,10 @@
 import copy
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from graders.exercises.authoring import exercise
+from graders.exercises.lesson_13_broken_runs.programs import State
 from graders.exercises.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
 from graders.exercises.lesson_13_broken_runs.ways import WITHOUT
 from graders.scenes.scene import stories
@@ -61,9 +63,9 @@ class TestWhyNoGradient:
 
     **Fine print.** `"frozen"`: the parameter does not require grad. `"zero"`: a gradient arrives, and is exactly 0
     after the tensor hooks on it. `"never called"`: none arrives, and no module that holds the parameter is called in
-    this run, although other code may use it. `"cut"`: none arrives, though one is called. A module holds its
-    `parameters(recurse=False)`; `module.forward(...)` is not a call. The loss may need no gradient. Afterwards all
-    buffers, and `.grad` of each parameter and of `x`, are as before.
+    this run, although other code may use it. `"cut"`: none arrives, though such a module is called. A module holds its
+    `parameters(recurse=False)`; `module.forward(...)` is not a call. The loss may need no gradient. Afterwards
+    buffers, and `.grad` of parameters and of `x`, are as before.
     """
 
     def reference(model, loss_fn, x):
@@ -75,11 +77,28 @@ class TestWhyNoGradient:
             total = {p: p.grad for p in model.parameters() if p.grad is not None}
             return reasons(model, {**came, **total}, held_by(called))
 
+        def old_grad__2(model, loss_fn, x):
+            """`backward()` adds to `.grad`, and you read the sum, and leave it there. Set `.grad` to `None` first, and
+            put the old tensors back in `finally`.
+            """
+            before, called = State(model), []
+            try:
+                with register_module_forward_pre_hook(lambda module, args: called.append(module)):
+                    loss = loss_fn(model(x))
+                if loss.requires_grad:
+                    loss.backward()
+            finally:
+                before.put_back(["buffers"])
+            return reasons(model, {p: p.grad for p in model.parameters() if p.grad is not None}, held_by(called))
+
         def small_is_not_zero(model, loss_fn, x):
-            """You call a small gradient (about 1e-30) zero. `torch.allclose` does so, too; `grad.any()` and
-            `(grad == 0).all()` do not.
+            """You call a small gradient (about 1e-30) zero. `torch.allclose` does so, too, and its square is 0;
+            `grad.any()` and `(grad == 0).all()` see it.
             """
             return told(model, loss_fn, x, zero=lambda grad: bool((grad.abs() < 1e-8).all()))
+
+        def small_is_not_zero__2(model, loss_fn, x):
+            return told(model, loss_fn, x, zero=lambda grad: (grad * grad).sum() == 0)
 
         def sum_is_zero(model, loss_fn, x):
             """You call a gradient zero because its entries add up to 0, as in [2, -2]. `"zero"` is one in which *all*

@@ -101,11 +101,11 @@ class TestChangedByHooks:
     >>> changed_by_hooks(model, torch.sum, torch.ones(1, 1))
     ['0.weight']
 
-    **Fine print.** The model's hooks are all hooks on its modules, itself included, and on its parameters, of every
-    kind. The gradient is what `loss_fn(model(x)).backward()` leaves in `.grad`, from `None`; the loss may need no
-    gradient. `None` and zeros are different gradients. A change in the last digits does not count; small gradients do.
-    The model can be copied, and draws no random numbers. Afterwards buffers, `.grad` of all leaves, and the hooks are
-    as before; their handles still remove them.
+    **Fine print.** The model's hooks are those of every kind on its modules, itself included, and parameters; none
+    removes itself. The gradient is what `loss_fn(model(x)).backward()` leaves in `.grad`, from `None`. The loss uses
+    its argument alone, and may need no gradient. `None` and zeros differ. Last digits do not count; small gradients do,
+    and all are finite. The model can be copied, and draws no random numbers. Afterwards buffers, `.grad` of parameters
+    and `x`, and hooks are as before; their handles still remove them.
     """
 
     def reference(model, loss_fn, x):
@@ -113,8 +113,8 @@ class TestChangedByHooks:
 
     class Mistakes:
         def module_hooks_left(model, loss_fn, x):
-            """You miss what the hooks on modules change: they were still there in the pass without hooks. A deep copy
-            of a model has them, too.
+            """You miss what the hooks on modules change: they were still there in the pass without hooks. A module
+            keeps them in four dicts, and a deep copy of a model has them, too.
             """
             return unlike(both(model, loss_fn, x, of_modules=()))
 
@@ -170,6 +170,26 @@ class TestChangedByHooks:
             its hooks in four dicts, and theirs is `_backward_pre_hooks`.
             """
             return unlike(both(model, loss_fn, x, of_modules=[kind for kind in KINDS if kind != "_backward_pre_hooks"]))
+
+        def module_hooks_left__4(model, loss_fn, x):
+            return unlike(both(model, loss_fn, x, of_modules=["_forward_hooks", "_backward_hooks"]))
+
+        def buffers_moved_on(model, loss_fn, x):
+            """You named a parameter whose gradient no hook changes: it depends on a buffer, which your first pass
+            changed before the second. Put the buffers back between the two.
+            """
+            with grads_and_buffers_kept(model, x):
+                now = one_pass(model, loss_fn, x)
+                with without_hooks(model):
+                    before = one_pass(model, loss_fn, x)
+            return unlike({name: (before[name], now[name]) for name in now})
+
+        def buffers_moved_on__2(model, loss_fn, x):  # the other pass comes first
+            with grads_and_buffers_kept(model, x):
+                with without_hooks(model):
+                    before = one_pass(model, loss_fn, x)
+                now = one_pass(model, loss_fn, x)
+            return unlike({name: (before[name], now[name]) for name in now})
 
         def unchanged(model, loss_fn, x):
             """You listed the parameters whose gradient stays the same. The task asks for the others."""

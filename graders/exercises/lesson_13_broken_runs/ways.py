@@ -140,6 +140,7 @@ HOOKED = {
 """How a hook is registered on the layer `it`, by the kind of hook. K is a factor."""
 ADDED = {
     "joining": "1 + h",  # only its hook uses the layer
+    "nothing": "h + self.norm.num_batches_tracked * self.it(torch.ones_like(h))",  # a buffer that the pass changes
     "a small gradient": "h + 1e-20 * self.it(torch.ones_like(h))",
     "zeros": "h + 0 * self.it(h)",
     "by mode": "h + (self.it(h) if self.training else self.it(h).detach())",
@@ -148,7 +149,7 @@ ADDED = {
 """What the layer makes of `h`, where it does not add what it makes of a constant: then its hook concerns no other."""
 
 
-HIDING_NOTHING = ("a weight", "turned", "a small gradient", "accumulated", "dropped", "last digits", "nothing")
+OF_ONE_LAYER = ("a weight", "turned", "a small gradient", "accumulated", "dropped", "last digits", "nothing")
 """Hooks that change no gradient of another layer."""
 HOOKED_WITH_MORE = ("turned", "accumulated", "a forward hook", "backward pre", "by mode", "the model's input")
 """In these models, too, a norm comes first, and the model has a parameter of its own."""
@@ -157,15 +158,15 @@ HOOKED_WITH_MORE = ("turned", "accumulated", "a forward hook", "backward pre", "
 def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with hooks on two of its layers, and of another one with a hook."""
     others = [kind for kind in HOOKED if kind not in (case["hook"], "the model's output")]  # which hides all others
-    if case["hook"] == "backward pre":  # no other model is sure to show one
-        others = [kind for kind in others if kind in HIDING_NOTHING]
+    if case["hook"] in ("backward pre", "nothing"):  # another one could change all gradients, and hide what these show
+        others = [kind for kind in others if kind in OF_ONE_LAYER]
     layers, kinds = rng.shuffled(LAYERS), [case["hook"], rng.choice(others)]
     steps, lines = [], []
     for kind, layer in zip(kinds, layers):
         steps.append(ADDED.get(kind, "h + self.it(torch.ones_like(h))").replace(".it", f".{layer}"))
         lines.append(HOOKED[kind].replace(".it", f".{layer}").replace("K", rng.choice(("-1.5", "2", "3"))))
     start = f"torch.tanh(self.{layers[-1]}(x))"
-    if "joining" in kinds or case["hook"] in HOOKED_WITH_MORE:
+    if {"joining", "nothing"} & {*kinds} or case["hook"] in HOOKED_WITH_MORE:
         start = f"self.gain * torch.tanh(self.{layers[-1]}(self.norm(x)))"
     text = program(
         [start, *rng.shuffled(steps)],

@@ -104,8 +104,8 @@ class TestChangedByHooks:
     **Fine print.** The model's hooks are those of every kind on its modules, itself included, and parameters; none
     removes itself. The gradient is what `loss_fn(model(x)).backward()` leaves in `.grad`, from `None`. The loss uses
     its argument alone, and may need no gradient. `None` and zeros differ. Last digits do not count; small gradients do,
-    and all are finite. The model can be copied, and draws no random numbers. Afterwards buffers, `.grad` of parameters
-    and `x`, and hooks are as before; their handles still remove them.
+    and all are finite. The model can be copied and is deterministic. Afterwards buffers, `.grad` of parameters and `x`,
+    and hooks are as before; their handles still remove them.
     """
 
     def reference(model, loss_fn, x):

@@ -29,7 +29,7 @@ TWICE = "nn.Sequential(nn.Linear(3, 3), part, nn.Tanh(), part)"
 SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "scale": (f"{FORWARD}3 * x if self.training else x", ROW, ("model[1]", "model[2]")),
     "same sum": (f"{FORWARD}x.flip(1) if self.training else x", ROW, ("model[1]", "model[2]")),
-    "one entry": (f"{FORWARD}x + 0.02 * self.training * (x == x.max())", ROW, ("model[1]",)),
+    "one entry": (f"{FORWARD}x + 0.05 * self.training * (x == x.max())", ROW, ("model[1]",)),
     "positive entries": (
         f"{FORWARD}x.relu() if self.training else x",
         PAIR,
@@ -58,6 +58,12 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "        return super().forward(-x if self.training else x)",
         "nn.Sequential(nn.Linear(3, 3), Turning(nn.Dropout(0.5)))",
         ("model[1]",),
+    ),
+    "called in training": (
+        "class Turning(nn.Sequential):\n    def forward(self, x):\n"
+        "        return super().forward(x) if self.training else x",
+        "nn.Sequential(nn.Linear(3, 3), Turning(nn.Dropout(0.5)))",
+        ("model[1]", "model[1][0]"),
     ),
     "second call": (
         f"{COUNTING}1\n        return x + (self.seen - 1) * self.training\npart = Part()",

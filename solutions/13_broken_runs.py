@@ -1424,13 +1424,14 @@ assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
 #    call, and make one step of SGD for the dead (runs A, B and G).
 #
 # And name the module where it **starts**. A gradient is as large as its RMS; where none arrives, a call does not count.
-# The list, in the order of the questions:
+# Nothing in these models works in place, and neither what a pass leaves in buffers nor the modes in the pass after the
+# step decide anything. The list, in the order of the questions:
 #
 # | label | fits when | it starts at |
 # |---|---|---|
 # | `"nan"` | the output of a call of a leaf has a NaN or an infinite entry | the first such call |
-# | `"hook"` | without one of the hooks, and all else equal, a parameter would get another gradient (tiny ones count, last digits do not), or one where it now has none | the module that has this hook, on itself or on a parameter of its own |
-# | `"mode"` | a module is in eval mode, and its mode matters (as in `13-wrong-mode`) | this module |
+# | `"hook"` | without the hooks of one module (on itself and on its own parameters), all else equal, some parameter would get a different gradient, or one where it now gets none; tiny gradients count, last digits do not | this module |
+# | `"mode"` | a leaf is in eval mode, and its mode matters (as in `13-wrong-mode`, but whatever the mode of the model) | this leaf |
 # | `"unused"` | a leaf with parameters is never called, and none of them gets a gradient | this leaf |
 # | `"frozen"` | a leaf has parameters, and none of them requires grad | this leaf |
 # | `"cut"` | a leaf with parameters is called, and none of them gets a gradient | the one called last |
@@ -1533,7 +1534,9 @@ def diagnose(make, x, y, loss_fn, lr):
             ):
                 return "hook", name
         for name, module in modules.items():
-            if not module.training and not all(
+            if module.training or list(module.children()):
+                continue
+            if not all(
                 map(torch.equal, outputs_of(name, True), outputs_of(name, False))
             ):
                 return "mode", name

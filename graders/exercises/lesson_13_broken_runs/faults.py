@@ -117,6 +117,12 @@ def norm_in_wrong_mode(net: Draft) -> None:
     net.lines.append("model.it.eval()")
 
 
+def all_in_eval_mode(net: Draft) -> None:
+    """A norm like that, in a model that is in eval mode as a whole."""
+    net.parts["it"] = "nn.BatchNorm1d(4)"
+    net.lines.append("model.eval()")
+
+
 def leave_out(net: Draft) -> None:
     """A layer that is never called."""
     net.steps.remove("h = self.it(h)")
@@ -211,6 +217,7 @@ FAULTS: dict[str, Change] = {
     "a pre-hook that cuts": says("model.it.register_forward_pre_hook(lambda module, args: (args[0].detach(),))"),
     "a dropout in eval mode": in_wrong_mode,
     "a norm in eval mode": norm_in_wrong_mode,
+    "a model in eval mode": all_in_eval_mode,
     "unused": leave_out,
     "unused and frozen": leave_out_frozen,
     "frozen": says("model.it.requires_grad_(False)"),
@@ -239,7 +246,7 @@ DISGUISES: dict[str, Change] = {
 CHAINS = (
     *("infinite", "a hook on a bias", "a hook on a weight", "a hook after accumulation", "a forward hook"),
     *("a backward hook", "a backward pre-hook", "a pre-hook that cuts", "a dropout in eval mode"),
-    *("a norm in eval mode", "frozen", "vanishing at the start"),
+    *("a norm in eval mode", "a model in eval mode", "frozen", "vanishing at the start"),
     *("a bias is frozen", "a hook watches", "a hook on a weight watches"),
 )
 """Those that any model may have, and that do not hang on the order in which the layers are defined."""

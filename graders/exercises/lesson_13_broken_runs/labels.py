@@ -93,7 +93,7 @@ def hook(
 
 
 def mode(run: Run, lr: float) -> str | None:
-    """A module in eval mode that puts out something else in training mode."""
+    """A leaf in eval mode that puts out something else in training mode."""
 
     def outputs(name: str, training: bool) -> list[Tensor]:
         kept: list[Tensor] = []
@@ -105,7 +105,7 @@ def mode(run: Run, lr: float) -> str | None:
         run.again(prepare)
         return kept
 
-    still = [name for name, module in run.modules.items() if not module.training]
+    still = [name for name, m in run.modules.items() if not m.training and not list(m.children())]
     return first(n for n in still if not all(map(torch.equal, outputs(n, True), outputs(n, False))))
 
 

@@ -15,6 +15,7 @@ from graders.exercises.lesson_13_broken_runs.labels import (
     first,
     hook,
     hooks_of,
+    mode,
     nan,
     size_of,
     vanishing,
@@ -34,7 +35,8 @@ from graders.scenes.stories import diagnoses
         "leaf keeps each output in the order of the calls, and `retain_grad()` on these tensors (lesson 2) keeps what "
         "arrives at them. It raises for a tensor that needs no gradient.",
         "Each label is an exercise: `11-first-nonfinite`, `13-changed-by-hooks`, `13-wrong-mode`, "
-        "`13-why-no-gradient`, `13-signal-report`, `13-dead-channels`. You may call your functions here.",
+        "`13-why-no-gradient`, `13-signal-report`, `13-dead-channels`. You may call your functions here; but "
+        "`wrong_mode` compares with the mode of the model, and here the whole model may be in eval mode.",
         "To learn which hook it is, make one more model, take the hooks off one module and its parameters "
         "(`11-remove-all-hooks` knows where they are), run the pass with the same random numbers, and compare the "
         "gradients.",
@@ -180,7 +182,7 @@ class TestDiagnose:
 
         def only_the_first_pass(*args):
             """In the first pass all is well, but one step of SGD with this `lr` is too large, and kills a ReLU. You
-            miss that: it shows in the pass after the step.
+            miss that: it shows in the pass after the step. Or you step with another `lr`.
             """
             return answer(*args, dead=lambda run, lr: dead(run))
 
@@ -206,6 +208,18 @@ class TestDiagnose:
             large = lambda run, lr: first(name for name, size in reversed(run.sizes) if size > 1e4)  # noqa: E731
             small = lambda run, lr: first(name for name, size in reversed(run.sizes) if size < 1e-4)  # noqa: E731
             return answer(*args, exploding=large, vanishing=small)
+
+        def in_the_mode_of_the_model(*args):
+            """Here the whole model is in eval mode. `13-wrong-mode` compares with the mode of the model, and finds
+            nothing then: look at each leaf in eval mode.
+            """
+            return answer(*args, mode=lambda run, lr: mode(run, lr) if run.modules[""].training else None)
+
+        def by_hand_is_unused(*args):
+            """You call a layer unused because it is never called. But other code uses its parameters, and they get
+            gradients.
+            """
+            return answer(*args, unused=lambda run, lr: first(n for n in run.owned if n not in run.called))
 
         def frozen_before_unused(*args):
             """The layer is frozen and never called. In the list, `"unused"` comes before `"frozen"`."""

@@ -65,6 +65,8 @@ KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
 RIGHT_AT_FIRST = "# Earlier calls left something behind: where these lines run first, they may come out right.\n"
 """Ends the program of an answer that keeps something, unless it is known to show something wrong at once."""
+GRADIENTS_ON = "torch.set_grad_enabled(True)  # for what you run next\n"
+"""Ends a program that switched them off."""
 HANDLE = re.compile(r"\b[Rr]eturn\b[^.]*\bhandles?\b")
 """Found in a task that asks for a handle, or for several."""
 
@@ -133,8 +135,10 @@ class SceneExercise(Exercise):
             return Told()
         if not found:
             return Told()
+        is_off = found.program.rfind("set_grad_enabled(False)") > found.program.rfind("set_grad_enabled(True)")
         again = outlives_a_call(outcomes) and not found.shows_cause
-        return Told(found.program + again * RIGHT_AT_FIRST, found.promise, found.difference)
+        ends = is_off * GRADIENTS_ON + again * RIGHT_AT_FIRST
+        return Told(found.program + ends, found.promise, found.difference)
 
     def refusal(
         self,

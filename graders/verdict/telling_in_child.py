@@ -119,8 +119,8 @@ def _tell(comparison: Comparison, wanted: Sequence[Wanted], causes: Collection[s
 
 
 def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program, causes: Collection[str]) -> list[Any]:
-    """The lines of a program; if wrong programs show in it what the answer showed, without what makes no difference.
-    And whether it shows something wrong after one of the causes.
+    """The lines of a program, without what makes no difference if one of the causes shows in it what the answer showed.
+    And whether it shows something wrong after one of them.
     """
     name, text = comparison.stage.name, "\n".join(program.lines)
     makes = _makes(comparison)
@@ -131,9 +131,10 @@ def _lines_that_matter(comparison: Comparison, wanted: Wanted, program: Program,
             return error[:SAME_WORDS] == wanted.error[:SAME_WORDS]
         return not alike(shown, expected) if wanted.seen is MISSING else alike(shown, wanted.seen)
 
-    shown = {index: shown_by(text, {name: makes[index]()}) for index in comparison.mistakes}
-    stand_ins = {index: makes[index] for index in shown if stands_in(*shown[index])}
-    lines = reduced(text, name, [makes[0], *stand_ins.values()]).splitlines() if stand_ins else [*program.lines]
+    # Other wrong programs may show the same for other reasons.
+    known = [index for index in comparison.mistakes if comparison.stage.programs[index].id in causes]
+    stand_ins = [makes[index] for index in known if stands_in(*shown_by(text, {name: makes[index]()}))]
+    lines = reduced(text, name, [makes[0], *stand_ins]).splitlines() if stand_ins else [*program.lines]
     return [lines, _is_wrong_after(comparison, text, expected, causes)]
 
 

@@ -35,7 +35,7 @@ def told(wrong: Callable[[float], float], seen: float) -> tuple[str, ...]:
     )
     draw = {"seed": SEED, "case": {}}
     wanted = Wanted("the number is doubled", draw, 0, Until("the double"), seen=seen)
-    found = tell_shortest(comparison, [wanted], ())
+    found = tell_shortest(comparison, [wanted], ["wrong"])
     assert found is not None
     program = found.program
     assert program.expected == pytest.approx(2 * X)

@@ -127,10 +127,11 @@ def changed(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
 def changed_under_no_grad(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
     """It works under `no_grad`, too."""
     module, x, y = a_module(draw, case)
-    with torch.no_grad():
-        register(call, draw, case, module)
-        out = called(case, module, x, y)
-        enabled = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    register(call, draw, case, module)
+    out = called(case, module, x, y)
+    enabled = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
     yield "the output under no_grad", out
     yield "torch.is_grad_enabled() after the call", enabled
     later = called(case, module, x, y)

@@ -263,8 +263,7 @@ def second_run_raises(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wante
         ask(call, model, layer_of_net(case), x, c)
     except (Exception, type(error)) as caught:
         came = repr(caught)
-    lost = len(runs) > 1 and came != repr(error)
-    yield "whether an exception in the second run is lost", lost
+    yield "whether an exception in the second run is lost", len(runs) > 1 and came != repr(error)
     yield "by a call that raised in the second run", before.differences()
 
 

@@ -123,8 +123,7 @@ def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
     import matplotlib.pyplot as plt
 
     fm = some_maps(draw, case, maps)
-    theirs = plt.figure()
-    ax = theirs.add_subplot()
+    theirs, ax = plt.subplots()
     kept = plt.get_fignums()
     before = Watch(fm=fm)
     with matplotlib.rc_context({"image.cmap": "magma", "interactive": True}):

@@ -156,7 +156,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def another_model(call: Call, draw: Draw, case: Any) -> Seen:
     """Another model has an addition of its own, whatever becomes of this one."""
     model, layer, x = a_model(draw, case)
-    other = nn.Sequential(nn.Linear(3, 2).to(x.dtype))
+    other: Any = nn.Sequential(nn.Linear(3, 2).to(x.dtype))
     handle = call(model, the_name(case), case.rank, 2.0)
     of_other = call(other, "0", 1, 3.0)
     yield "both begin with the same numbers", torch.equal(layer.low_rank_a[0], other[0].low_rank_a[0])

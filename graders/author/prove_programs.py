@@ -95,7 +95,8 @@ def program_problem(refusal: Refusal, wrong: Mapping[str, Any], right: Mapping[s
     if trouble:
         return f"{told}after a right answer it ends with {trouble}"
     if refusal.error or error:
-        return "" if error[:SAME_WORDS] == refusal.error[:SAME_WORDS] else f"{told}it ends with {error or 'nothing'}"
+        same = _first_words(error) == _first_words(refusal.error)
+        return "" if same else f"{told}it ends with {error or 'nothing'}"
     if refusal.expected is not MISSING and not alike(by_right, refusal.expected):
         return f"{told}after a right answer it shows {by_right}"
     if refusal.seen is not MISSING and not alike(by_wrong, refusal.seen):
@@ -104,3 +105,7 @@ def program_problem(refusal: Refusal, wrong: Mapping[str, Any], right: Mapping[s
     fine = refusal.seen is not MISSING and alike(refusal.seen, refusal.expected)
     same = short_texts(by_right, by_wrong) is None if fine else alike(by_wrong, by_right)
     return f"{told}it shows the same after a right answer" if same else ""
+
+
+def _first_words(text: str) -> str:
+    return " ".join(text.split())[:SAME_WORDS]

@@ -92,7 +92,7 @@ class TestWhyNoGradient:
             return reasons(model, {p: p.grad for p in model.parameters() if p.grad is not None}, held_by(called))
 
         def small_is_not_zero(model, loss_fn, x):
-            """You call a small gradient (about 1e-30) zero. `torch.allclose` does so, too, and its square is 0;
+            """You call a small gradient (1e-30, say) zero. `torch.allclose` does so, too, and its square is 0;
             `grad.any()` and `(grad == 0).all()` see it.
             """
             return told(model, loss_fn, x, zero=lambda grad: bool((grad.abs() < 1e-8).all()))

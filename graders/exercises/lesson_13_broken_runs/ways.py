@@ -13,7 +13,7 @@ LAYERS = ("first", "second[0]", "third")
 """The layers of a model, which it calls in any order. One of them is in a list."""
 WAYS = {
     "plain": "h + self.it(h)",
-    "tiny": "h + 1e-30 * self.it(h)",
+    "tiny": "h + TINY * self.it(h)",
     "sum of 0": "h + self.it(h)[:, :1] - self.it(h)[:, 1:2]",
     "through forward()": "h + self.it.forward(h)",
     "by mode": "h + self.it(h) if self.training else 2 * h",
@@ -102,7 +102,8 @@ def ways_without_gradient(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
         places = ["second[0]", "first", "third"]
     where = {way: places[0], also: places[1]}
     order = [also, way] if way == "whole model cut" else rng.shuffled([also, way])
-    steps = [WAYS[one].replace(".it", f".{where[one]}") for one in order]
+    tiny = "1e-200" if case["dtype"] == "float64" else "1e-30"  # its square is 0
+    steps = [WAYS[one].replace(".it", f".{where[one]}").replace("TINY", tiny) for one in order]
     start = f"torch.tanh(self.{places[2]}(x))"
     if way in WITH_MORE:
         gain = "self.gain.detach()" if way in ("detach", "tiny") else "self.gain"
@@ -158,7 +159,7 @@ HOOKED_WITH_MORE = ("turned", "accumulated", "a forward hook", "backward pre", "
 def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with hooks on two of its layers, and of another one with a hook."""
     others = [kind for kind in HOOKED if kind not in (case["hook"], "the model's output")]  # which hides all others
-    if case["hook"] in ("backward pre", "nothing"):  # another one could change all gradients, and hide what these show
+    if case["hook"] in ("backward pre", "last digits", "nothing"):  # others would hide what these show
         others = [kind for kind in others if kind in OF_ONE_LAYER]
     layers, kinds = rng.shuffled(LAYERS), [case["hook"], rng.choice(others)]
     steps, lines = [], []

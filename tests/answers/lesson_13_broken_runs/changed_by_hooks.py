@@ -87,7 +87,7 @@ def changed_by_hooks(model, loss_fn, x):
         for (name, p), q in zip(model.named_parameters(), clean.parameters()):
             if (p.grad is None) != (q.grad is None):
                 result.append(name)
-            elif p.grad is not None and ((p.grad - q.grad).abs() > 0.01 * q.grad.abs()).any():
+            elif p.grad is not None and ((p.grad - q.grad).abs() > 0.001 * q.grad.abs()).any():
                 result.append(name)
     finally:
         for p, grad in kept:
@@ -156,7 +156,7 @@ def changed_by_hooks(model, loss_fn, x):
         if any(g is None for g in pair):
             if pair != [None, None]:
                 names += [n]
-        elif not torch.isclose(*pair, rtol=0.02, atol=0.0).all():
+        elif not torch.isclose(*pair, rtol=0.001, atol=0.0).all():
             names += [n]
     return names
 """,

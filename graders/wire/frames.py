@@ -22,7 +22,7 @@ MAX_OUTPUTS = 2_000
 MAX_OUTPUT = 8 << 20
 """How many outputs of a notebook's cells, and how many bytes of them, are kept: the first ones."""
 
-MAX_FRAMES = 70_000
+MAX_FRAMES = 75_000
 """Frames from one box. A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for
 each probe that takes the kernel with it (at most 126 in a lesson). Each run sends a frame per cell; its outputs follow
 at the end."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from graders.core.exercise import Ask, Inputs
 from graders.core.transcript import Outcome
-from graders.scenes.scene import EXAMPLE, Scene
+from graders.scenes.scene import Scene
 from graders.verdict.comparison import Comparison
 
 
@@ -21,25 +21,14 @@ def oddity(scene: Scene, draw: Inputs) -> int:
 
 
 def plainer_failure(
-    comparison: Comparison, draws: Sequence[Inputs], outcomes: Sequence[Outcome], ask: Ask
+    comparison: Comparison, promise: str, start: tuple[Inputs, Outcome], ask: Ask
 ) -> tuple[Inputs, Outcome] | None:
-    """A draw that is plainer than those in which the first promise fails, and what the answer shows in it.
+    """A draw that is plainer than that of `start`, in which this promise fails, and what the answer shows in it.
 
-    None if there is no plainer one, if only the example fails, or if the answer raised an exception: that is asked for
-    in plainer cases where it comes.
+    None if there is no plainer one in which the same observation differs.
     """
-    scene, failing = comparison.stage.scene, list[tuple[Inputs, str]]()
-    if any(outcome.seen is None for outcome in outcomes):
-        return None
-    for promise in comparison.sections:
-        pairs = zip(draws, outcomes)
-        failing = [(draw, path) for draw, outcome in pairs for path in _paths(comparison, draw, outcome, promise)[:1]]
-        if failing:
-            break
-    if not failing or promise == EXAMPLE:
-        return None
-    start, path = min(failing, key=lambda one: oddity(scene, one[0]))
-    what = _observation(path)
+    scene, (first, shown) = comparison.stage.scene, start
+    what = _observation(_paths(comparison, first, shown, promise)[0])
 
     def fails(draw: Inputs, only: Sequence[str]) -> Outcome | None:
         outcome: Outcome = ask({**draw, "only": only})
@@ -48,13 +37,13 @@ def plainer_failure(
         )
         return outcome if found else None
 
-    case: dict[str, Any] = start["case"]
+    case: dict[str, Any] = first["case"]
     for axis, values in [*scene.axes.items()] * 2:  # what was impossible beside another value may be possible then
         plainer = {**case, axis: values[0]}
-        if plainer != case and not scene.is_impossible(plainer) and fails({**start, "case": plainer}, [promise]):
+        if plainer != case and not scene.is_impossible(plainer) and fails({**first, "case": plainer}, [promise]):
             case = plainer
-    draw = {**start, "case": case, "example": []}
-    outcome = fails(draw, ()) if case != start["case"] else None
+    draw = {**first, "case": case, "example": []}
+    outcome = fails(draw, ()) if case != first["case"] else None
     return (draw, outcome) if outcome else None
 
 

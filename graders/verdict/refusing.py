@@ -14,13 +14,13 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from graders.core.difference import Difference
-from graders.core.exercise import Inputs
+from graders.core.exercise import Ask, Inputs
 from graders.core.shown import MISSING
 from graders.core.text import shorten_text
 from graders.core.transcript import Outcome
@@ -28,7 +28,7 @@ from graders.scenes.scene import EXAMPLE, STOPPED, Scene
 from graders.verdict.comparison import RAISED, Comparison, Differences
 from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
-from graders.verdict.plainer import oddity
+from graders.verdict.plainer import oddity, plainer_failure
 from graders.verdict.printed import NUMBERS, are_long_timelines, printed, short_texts, where_they_part
 from graders.verdict.telling import Until, observations_of
 from graders.verdict.telling_in_child import ToldProgram, Wanted, shows_cause, tell_shortest
@@ -46,7 +46,8 @@ class Refusal:
 
     `expected` is what it prints with the reference, and `seen` what the answer showed. Either is `MISSING` where there
     is nothing to print. `error` is how it ends with the answer instead. `difference` is what the promise says of it,
-    and `shows_cause` says whether it is known to show something wrong even where no other call came before.
+    and `shows_cause` says whether it is known to show something wrong even where no other call came before. `draw` is
+    that of its case.
     """
 
     promise: str
@@ -57,6 +58,7 @@ class Refusal:
     error: str = ""
     difference: Difference | None = None
     shows_cause: bool = False
+    draw: Inputs = field(default_factory=dict)
 
 
 def find_refusal(
@@ -65,12 +67,12 @@ def find_refusal(
     draws: Sequence[Inputs],
     outcomes: Sequence[Outcome],
     causes: Collection[str] = (),
-    plainer: tuple[Inputs, Outcome] | None = None,
+    ask: Ask | None = None,
 ) -> Refusal | None:
     """The program that shows what is wrong with an answer; None if there is none, or if the answer is right.
 
-    `causes` are the ids of the mistakes that it makes, if they are known. `plainer` is a further draw and what the
-    answer showed in it: one in which it fails, and to be shown in place of these.
+    `causes` are the ids of the mistakes that it makes, if they are known. `ask` asks it on one more draw, where that
+    can be done: then the case is made plain.
     """
     scene = comparison.stage.scene
     causes = {program.id for program in comparison.stage.programs}.intersection(causes)
@@ -78,14 +80,21 @@ def find_refusal(
     if ended is not None:
         found = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
         return _refusal(found) if found else None
-    told = _of_promises(comparison, [plainer], causes) if plainer else None
-    if not told or (causes and not told.shows_cause):
-        drawn = _of_promises(comparison, [*zip(draws, outcomes)], causes)
-        told = drawn if drawn and (drawn.shows_cause or not told) else told
+    told = _of_promises(comparison, [*zip(draws, outcomes)], causes)
     shown = _of_example(comparison, example, draws[0], outcomes[0], causes)
-    if shown and told and not (shown.shows_cause and len(shown.program) <= len(told.program)):
-        return told
-    return shown or told
+    if shown and (not told or (shown.shows_cause and _length(shown) <= _length(told))):
+        return shown
+    if told and ask and oddity(comparison.stage.scene, told.draw):
+        start = told.draw, outcomes[draws.index(told.draw)]
+        case = plainer_failure(comparison, told.promise, start, ask)
+        plainer = _of_promises(comparison, [case], causes) if case else None
+        if plainer and (plainer.promise, plainer.shows_cause) == (told.promise, told.shows_cause):
+            return min(plainer, told, key=_length)
+    return told
+
+
+def _length(refusal: Refusal) -> int:
+    return refusal.program.count("\n")
 
 
 def _of_promises(
@@ -254,7 +263,15 @@ def _refusal(found: ToldProgram) -> Refusal:
         said = one.note
     text = "\n".join(_with_comment(list(program.lines), said)) + "\n"
     return Refusal(
-        one.promise, one.until.name, text, program.expected, one.seen, one.error, one.difference, found.shows_cause
+        one.promise,
+        one.until.name,
+        text,
+        program.expected,
+        one.seen,
+        one.error,
+        one.difference,
+        found.shows_cause,
+        one.draw,
     )
 
 

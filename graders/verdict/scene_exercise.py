@@ -53,7 +53,6 @@ from graders.verdict.contract import Contract
 from graders.verdict.covering import covering_cases
 from graders.verdict.explaining import NOTHING_DONE, explain_outcomes, outlives_a_call
 from graders.verdict.implementations import Implementation
-from graders.verdict.plainer import plainer_failure
 from graders.verdict.planting import NOTHING, Planted
 from graders.verdict.refusing import Refusal, find_refusal
 from graders.verdict.ways import no_handle, wrong_ways
@@ -148,10 +147,8 @@ class SceneExercise(Exercise):
         ask: Ask | None = None,
     ) -> Refusal | None:
         """The same with what it shows; None if there is none."""
-        plainer = None
-        if ask and self.planted is NOTHING:  # what is planted belongs to its case
-            plainer = plainer_failure(self.comparison, draws, outcomes, ask)
-        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes, causes, plainer)
+        ask = ask if self.planted is NOTHING else None  # what is planted belongs to its case
+        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes, causes, ask)
 
 
 class NotInTheBox(ExerciseDefect):

@@ -51,7 +51,7 @@ def test_a_right_answer_gets_none() -> None:
 
 
 def test_it_ends_in_the_line_that_shows_the_first_difference_and_says_both_values() -> None:
-    assert program("def scale_grad(t, s): return t.register_hook(lambda g: None)") == [
+    assert program("def scale_grad(t, s): return t.register_hook(lambda g: g * s if g.numel() == 1 else None)") == [
         "w = torch.tensor([-1.2, -2.4]).requires_grad_()",
         "scale_grad(w, 2.2)",
         "loss = (w * torch.tensor([2.3, -0.6])).sum()",
@@ -283,7 +283,10 @@ def guided_backprop(model, x, cls):
 
 def test_of_a_large_tensor_it_prints_the_entry_that_differs_most() -> None:
     exercise = find_scene_exercise("10-guided-backprop")
-    *_, call, last = check_namespace(exercise, names(ORDINARY), SEED).program.splitlines()
+    draws = exercise.draws(SEED)
+    refusal = exercise.refusal(draws, probe_outcomes(exercise, names(ORDINARY), SEED, draws))
+    assert refusal is not None
+    *_, call, last = refusal.program.splitlines()
     assert call == "found = guided_backprop(model, x, c)"
     assert re.fullmatch(r"print\(found\[\d, \d, \d, \d\]\)  # expected tensor\(.+\); yours: tensor\(.+\)", last)
 

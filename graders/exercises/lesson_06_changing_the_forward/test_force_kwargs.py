@@ -40,11 +40,11 @@ def _is_true(value):
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
             "an exception comes through, and the next call is as usual": calls.forward_raises,
+            "each handle removes its own hook": (calls.removed_by_handles, forced_keywords.no_keyword),
             "keywords of any name and value arrive": (
                 forced_keywords.keywords_of_any_kind,
                 forced_keywords.unknown_keyword,
             ),
-            "each handle removes its own hook": (calls.removed_by_handles, forced_keywords.no_keyword),
         },
         axes=calls.CALLS,
         register=forced_keywords.with_a_shift,

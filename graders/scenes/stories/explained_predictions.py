@@ -281,10 +281,10 @@ def of_other_images(call: Call, draw: Draw, case: Any, ask: Ask, wanted: Wanted)
     """A later call for other images starts afresh."""
     model = a_row(draw, case)
     x = images(draw, case)
-    y = images(draw, case)
     c = wanted(draw, case)
     first = ask(call, model, layer_of_row(case), x, c)
-    again = ask(call, model, layer_of_row(case), y, c)
+    x.data.neg_()
+    again = ask(call, model, layer_of_row(case), x, c)
     yield "the result of a later call", again
     yield "the result of the first call after that", first
 

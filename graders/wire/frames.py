@@ -24,10 +24,10 @@ MAX_OUTPUT = 8 << 20
 
 MAX_FRAMES = 75_000
 """Frames from one box. A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for
-each probe that takes the kernel with it (at most 126 in a lesson). Each run sends a frame per cell; its outputs follow
+each probe that takes the kernel with it (at most 132 in a lesson). Each run sends a frame per cell; its outputs follow
 at the end."""
 
-MAX_TOTAL = 152 << 20
+MAX_TOTAL = 160 << 20
 """Bytes from one box: more than the largest answers to all probes of a lesson plus the outputs of its cells."""
 
 MAX_REQUEST = 32 << 20

@@ -84,7 +84,7 @@ def find_refusal(
     shown = _of_example(comparison, example, draws[0], outcomes[0], causes)
     if shown and (not told or (shown.shows_cause and _length(shown) <= _length(told))):
         return shown
-    if told and ask and oddity(comparison.stage.scene, told.draw):
+    if told and ask and oddity(scene, told.draw):
         start = told.draw, outcomes[draws.index(told.draw)]
         case = plainer_failure(comparison, told.promise, start, ask)
         plainer = _of_promises(comparison, [case], causes) if case else None

@@ -17,7 +17,7 @@ import torch
 from graders.author.answers import answers_to, run_answer
 from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
-from graders.author.workers import worker_pool
+from graders.author.workers import WHOLE, Part, worker_pool
 from graders.core.exercise import Inputs
 from graders.marking.in_process import probe_outcomes
 from graders.scenes.scene import EXAMPLE
@@ -43,14 +43,16 @@ class AblatedExercise:
     """Wrong answers that could go."""
 
 
-def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]:
+def ablate_exercises(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
     """Yield sentences on what the exercises with these keys could do without; `report` gets a line for each key.
+
+    A part (K, N) tries every N-th mutant, beginning with number K: what is named then may be needed for another one.
 
     An observation belongs to a file of stories, and is needed if one of the exercises that share it needs it.
     """
     by_file: dict[str, list[AblatedExercise]] = {}
     with worker_pool(__name__) as pool:
-        for key, job in [(key, pool.submit(ablate_exercise, key)) for key in keys]:
+        for key, job in [(key, pool.submit(ablate_exercise, key, part)) for key in keys]:
             tried = job.result()
             report(f"{key}: {len(tried.programs)} wrong programs tried")
             by_file.setdefault(tried.stories, []).append(tried)
@@ -61,7 +63,7 @@ def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iter
             yield f"{file}: no wrong program shows itself in this observation alone: {name}"
 
 
-def ablate_exercise(key: str) -> AblatedExercise:
+def ablate_exercise(key: str, part: Part = WHOLE) -> AblatedExercise:
     """Find out where the wrong programs of an exercise show themselves."""
     torch.set_num_threads(1)  # so that this process can be forked
     exercise = find_scene_exercise(key)
@@ -74,7 +76,8 @@ def ablate_exercise(key: str) -> AblatedExercise:
     ]
     programs = comparison.stage.programs[comparison.mistakes.start :]
     mistakes = [_revealing_observations(exercise, one, draws) for one in programs if one is not NOTHING_DONE]
-    mutants = [_revealing_observations(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
+    tried = every_mutant(exercise, answers)[part[0] :: part[1]]
+    mutants = [_revealing_observations(exercise, mutant.source, draws) for mutant in tried]
     wrong = {one.what: _revealing_observations(exercise, one.source, draws) for one in answers.every if not one.passes}
     known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
     sections = [(section, shown[section]) for shown in expected if shown for section in shown.keys]

@@ -85,7 +85,7 @@ def build(
 
     if mutate or ablate:
         keys = score.choose_keys(lessons or [])
-        found = ablation.ablate_exercises(keys, out.say)
+        found = ablation.ablate_exercises(keys, parse_part(part), out.say)
         if mutate:
             found = score.score_exercises(keys, parse_part(part), out.say)
         for problem in found:

@@ -84,27 +84,6 @@ BY_KIND: Mapping[Kind, Explanation] = {
 }
 """Explanations for checks whose differences are all of one kind. Texts in braces come from the first difference."""
 
-AXIS_DESCRIPTIONS = {
-    "dtype": "the dtype of the tensors",
-    "rank": "the number of dimensions",
-    "place": "what the tensor is to autograd",
-    "grad": "what its `.grad` holds beforehand",
-    "number": "a number that is an argument",
-    "collection": "the number of entries",
-    "mode": "the modes of the modules",
-    "output": "what the module returns",
-    "hooks": "what the hooks of the caller do",
-    "backward": "the backward pass",
-    "failure": "the exception",
-}
-"""Axes that many scenes have, in words for learners. An axis that is not listed here is never given as a reason."""
-
-COINCIDENTAL_VALUES = (
-    ("grad_mode", frozenset({"on"})),  # little can go wrong under `no_grad`
-    ("failing_run", frozenset({1})),  # most mistakes don't need an exception to show
-)
-"""Values that are never a reason: nearly every answer is right with the other values of their axis."""
-
 BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ("mode", frozenset({"eval"})): Explanation(
         "only-in-training", "It is right in training mode, and not in eval mode. It has to work in both."
@@ -262,22 +241,7 @@ def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequenc
     parting = [(name, values) for name in axes if (values := _separating_values(name, cases, failing))]
     if len(parting) != 1 or any(_separates_by_order(name, cases, failing) for name in axes):
         return None
-    name, values = parting[0]
-    if (name, values) in COINCIDENTAL_VALUES:
-        return None
-    special = BY_CIRCUMSTANCE.get((name, values))
-    value = next(iter(values))
-    if special is not None or len(values) > 1 or name not in AXIS_DESCRIPTIONS:
-        return special
-    slug = str(value).replace(" ", "-").replace("_", "-")
-    where = f"{AXIS_DESCRIPTIONS[name]}: {value}"
-    good, several = len(cases) - len(failing), len(failing) > 1
-    message = (  # these cases may have something else in common, so it is only a guess
-        f"It is right in {good} of {len(cases)} cases. The {'cases' if several else 'case'} where it is wrong "
-        f"{'are the only ones' if several else 'is the only one'} with this circumstance ({where}), which may be the "
-        "reason."
-    )
-    return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
+    return BY_CIRCUMSTANCE.get(parting[0])
 
 
 def explain_by_observation(differences: Sequence[Difference]) -> Explanation | None:

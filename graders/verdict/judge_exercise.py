@@ -183,7 +183,7 @@ def _without_numbers(
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
-        program="" if untouched else tell(draws, outcomes, ()).program,
+        program="" if untouched else tell(draws, outcomes, [found.id] if found else ()).program,
     )
 
 

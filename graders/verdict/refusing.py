@@ -78,8 +78,10 @@ def find_refusal(
     causes = {program.id for program in comparison.stage.programs}.intersection(causes)
     ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
     if ended is not None:
-        found = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
-        return _refusal(found) if found else None
+        raised = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
+        shown = _without_exception(comparison, draws, outcomes, causes, ask) if causes else None
+        is_plainer = shown and raised and oddity(scene, shown.draw) <= oddity(scene, raised.wanted.draw)
+        return shown if is_plainer else _refusal(raised) if raised else None
     told = _of_promises(comparison, [*zip(draws, outcomes)], causes)
     shown = _of_example(comparison, example, draws[0], outcomes[0], causes)
     if shown and (not told or (shown.shows_cause and _length(shown) <= _length(told))):
@@ -97,12 +99,38 @@ def _length(refusal: Refusal) -> int:
     return refusal.program.count("\n")
 
 
+def _without_exception(
+    comparison: Comparison,
+    draws: Sequence[Inputs],
+    outcomes: Sequence[Outcome],
+    causes: Collection[str],
+    ask: Ask | None,
+) -> Refusal | None:
+    """What shows a known mistake of an answer that ended with an exception, in a case that it went through.
+
+    If there is none, it is asked for what is promised before that, in the plainest case.
+    """
+    cases = [(draw, outcome) for draw, outcome in zip(draws, outcomes) if outcome.seen is not None]
+    promises = [*comparison.stage.scene.promises]
+    stopped = next(outcome.stopped_at for outcome in outcomes if outcome.seen is None)
+    if not cases and ask and stopped and stopped[0] < len(comparison.stage.scene.stories):
+        promises = promises[: promises.index(comparison.stage.scene.stories[stopped[0]][0])]
+        plain = {**draws[0], "example": []}
+        asked = ask({**plain, "only": promises}) if promises else None
+        cases = [(plain, asked)] if asked and asked.seen is not None else []
+    shown = _of_promises(comparison, cases, causes, promises)
+    return shown if shown and shown.shows_cause else None
+
+
 def _of_promises(
-    comparison: Comparison, cases: Sequence[tuple[Inputs, Outcome]], causes: Collection[str]
+    comparison: Comparison,
+    cases: Sequence[tuple[Inputs, Outcome]],
+    causes: Collection[str],
+    promises: Sequence[str] | None = None,
 ) -> Refusal | None:
     """What is told of the first promise that fails; if there are causes, of the first that shows one of them."""
     scene, first = comparison.stage.scene, None
-    for promise in scene.promises:
+    for promise in scene.promises if promises is None else promises:
         failing = [case for case in cases if _differences(comparison, *case, promise)]
         plainest = sorted(failing, key=lambda case: oddity(scene, case[0]))[:CASES]
         wanted = [_of_difference(comparison, scene, *case, promise) for case in plainest]

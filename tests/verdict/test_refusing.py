@@ -163,6 +163,14 @@ def test_an_exception_that_comes_in_odd_cases_is_shown_in_the_plainest_one() -> 
     ]
 
 
+def test_a_known_mistake_is_shown_without_the_exception_to_which_it_leads_elsewhere() -> None:
+    copied = names("def scale_grad(t, s): return (t * 1).register_hook(lambda g: g * s)")
+    result = check_namespace(SCALE, copied, SEED)
+    assert (result.status, result.mistake) == (Status.RAISED, "hooked-a-copy")  # under `no_grad` a copy takes no hook
+    assert result.program.splitlines()[-1].startswith("print(w.grad)  # expected tensor([")
+    assert "no_grad" not in result.program
+
+
 @pytest.mark.parametrize("plain", [None, "no such axis", {"dtype": 1}, ["dtype"], 3, "rank"])
 def test_a_forged_case_is_one_of_the_exercise_or_none(plain: Any) -> None:
     """The plainest rank is impossible together with a transposed layout."""

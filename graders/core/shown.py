@@ -47,7 +47,7 @@ def describe_value(value: Any, digits: int = 6) -> str:
             + "}"
         )
     if isinstance(value, Refused):
-        return f"a {value.type} ({value.why})"
+        return f"{with_article(value.type)} ({value.why})"
     return shorten_text(repr(value), 100)
 
 
@@ -72,5 +72,10 @@ def describe_type(value: Any) -> str:
     if isinstance(value, Array):
         return "a numpy array" if value.kind == "array" else "a tensor"
     if isinstance(value, Refused):
-        return f"a {value.type} ({value.why})"
-    return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"
+        return f"{with_article(value.type)} ({value.why})"
+    return with_article(type(value).__name__)
+
+
+def with_article(noun: str) -> str:
+    """The name of a type behind "a" or "an", and "class Linear", which is a class itself, behind "the"."""
+    return f"{'the' if noun.startswith('class ') else 'an' if noun[:1] in 'aeiou' else 'a'} {noun}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.core.shown import MISSING, describe_pair, describe_type
+from graders.core.shown import MISSING, describe_pair, describe_type, with_article
 from graders.wire.data import Array, Refused
 
 NUMBERS = 12
@@ -34,7 +34,7 @@ def printed(value: Any, digits: int = 4, *, inside: bool = False) -> str:
         return str(float(f"{value:.{digits}g}") + 0.0)
     if type(value) in (bool, int, str, type(None)):
         return repr(value)
-    return f"a {value.type}" if isinstance(value, Refused) else describe_type(value)
+    return with_article(value.type) if isinstance(value, Refused) else describe_type(value)
 
 
 def _printed_tensor(value: Array | Tensor, inside: bool) -> str:

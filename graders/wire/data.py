@@ -151,7 +151,8 @@ def _encode_value(value: Any, body: bytearray, count: _Count, depth: int, max_bo
         return {"x": [value.type, value.why]}
     if kind is Changes:
         return {"c": [[what, place[:MAX_TEXT]] for what, place in value.found[:MAX_ITEMS]]}
-    return {"x": [_type_name(kind), _why_refused(kind)]}
+    name = f"class {_type_name(value)}" if type in type.mro(kind) else _type_name(kind)
+    return {"x": [name, _why_refused(kind)]}
 
 
 def _encode_tensor(value: torch.Tensor, body: bytearray, count: _Count, max_body: int) -> Any:
@@ -193,6 +194,8 @@ def _type_name(kind: type) -> str:
 
 
 def _why_refused(kind: type) -> str:
+    if np.generic in type.mro(kind):
+        return "it is a number of numpy; `.item()` makes a Python number of it"
     for plain in (torch.Tensor, float, int, str):
         if plain in type.mro(kind)[1:]:
             return f"it is a subclass of {plain.__name__}; a plain {plain.__name__} is expected"

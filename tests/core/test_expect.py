@@ -203,6 +203,8 @@ def test_a_value_is_shown_in_few_words(value: Any, text: str) -> None:
     [
         (MISSING, "nothing"), (None, "None"), (1, "an int"), (1.0, "a float"), ("", "a str"), ([], "a list"),
         ({}, "a dict"), (True, "a bool"), (Refused("Module", "why"), "a Module (why)"),
+        (Refused("int64", "why"), "an int64 (why)"),
+        (Refused("class Linear", "why"), "the class Linear (why)"),
     ],
 )  # fmt: skip
 def test_a_type_has_its_article(value: Any, name: str) -> None:

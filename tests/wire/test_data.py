@@ -129,6 +129,8 @@ class _Odd:
         (len, Refused("builtin_function_or_method",
                       "it is not a tensor, a number, a string, or a list, tuple or dict of these")),
         ({1}, Refused("set", "it is not a tensor, a number, a string, or a list, tuple or dict of these")),
+        (_Odd, Refused("class _Odd", "it is not a tensor, a number, a string, or a list, tuple or dict of these")),
+        (np.float64(1.0), Refused("float64", "it is a number of numpy; `.item()` makes a Python number of it")),
         (2**63, Refused("int", "it has more than 64 bits")),
         (torch.ones(1, dtype=torch.complex64), Refused("Tensor", "its dtype is torch.complex64")),
         (torch.ones((1,) * 9), Refused("Tensor", "it has 9 dimensions")),
@@ -268,7 +270,7 @@ def test_a_forged_tree_cannot_be_too_deep_or_too_long() -> None:
 
 
 def test_a_key_that_cannot_be_a_key_here_is_kept_by_its_kind() -> None:
-    assert back({torch.ones(1): 1, (1, 2): 2, int: 3, "a": 4}) == {"<Array>": 1, "<tuple>": 2, "<type>": 3, "a": 4}
+    assert back({torch.ones(1): 1, (1, 2): 2, int: 3, "a": 4}) == {"<Array>": 1, "<tuple>": 2, "<class int>": 3, "a": 4}
 
 
 def test_tensors_hands_a_probe_plain_tensors_at_every_level() -> None:

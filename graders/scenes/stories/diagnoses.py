@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from graders.scenes.planted import written
-from graders.scenes.stories.failing import an_error
+from graders.scenes.stories.failing import FAILURES, an_error
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
 RUNS = {
     "dtype": ("float32", "float64"),
     "x_is": ("data", "leaf"),
-    "failure": ("ValueError", "KeyboardInterrupt"),
+    **FAILURES,
     # Each call of the function takes some twenty passes: where it is "first", only the diagnosis is asked for.
     "stories": ("first", "all"),
 }

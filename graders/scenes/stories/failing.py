@@ -4,7 +4,7 @@ from typing import Any
 
 from graders.scenes.story import Draw, Value, told
 
-FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("ValueError", "KeyboardInterrupt")}
+FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("KeyError", "KeyboardInterrupt", "ValueError")}
 """Kinds of `an_error`. "KeyboardInterrupt" and "KeyError" are just that; other names stand for one of many kinds."""
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from graders.scenes.planted import written
-from graders.scenes.stories.failing import a_failing_call
+from graders.scenes.stories.failing import FAILURES, a_failing_call
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -20,7 +20,7 @@ PASSES = {
     "grad": ("empty", "filled"),
     "modes": ("train", "eval", "mixed"),
     "hooks": ("none", "watching", "replacing"),
-    "failure": ("ValueError", "KeyboardInterrupt"),
+    **FAILURES,
     "raised_in": ("model", "loss", "backward"),
     "failing_run": (1,),
 }

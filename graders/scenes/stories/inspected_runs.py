@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from graders.scenes.planted import written
-from graders.scenes.stories.failing import a_failing_call
+from graders.scenes.stories.failing import FAILURES, a_failing_call
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
 RUNS = {
     "dtype": ("float32", "float64"),
     "hooks": ("none", "watching", "replacing"),
-    "failure": ("ValueError", "KeyboardInterrupt"),
+    **FAILURES,
     "failing_run": (2, 1),
 }
 

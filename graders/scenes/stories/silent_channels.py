@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from graders.scenes.planted import written
-from graders.scenes.stories.failing import a_failing_call
+from graders.scenes.stories.failing import FAILURES, a_failing_call
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -15,7 +15,7 @@ AXES = {
     "rank": (2, 3, 4, 5),
     "modes": ("train", "eval"),
     "hooks": ("none", "watching"),
-    "failure": ("ValueError", "KeyboardInterrupt"),
+    **FAILURES,
     "failing_run": (2, 1),
 }
 

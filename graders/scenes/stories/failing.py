@@ -26,13 +26,19 @@ def an_error(draw: Draw, case: Any) -> Any:
 
 @told
 def a_failing_call(draw: Draw, case: Any) -> Any:
-    """An error, and a function that raises it in its `case.failing_run`-th call."""
+    """An error, and a function that raises it; where `case.failing_run` is 2, only from its second call on."""
     error = an_error(draw, case)
-    calls: list[Any] = []
+    if case.failing_run == 1:
 
-    def fails(*args: Any) -> None:
-        calls.append(1)
-        if len(calls) == case.failing_run:
+        def fails(*args: Any) -> None:
             raise error
+
+    else:
+        calls: list[Any] = []
+
+        def fails(*args: Any) -> None:
+            calls.append(1)
+            if len(calls) > 1:
+                raise error
 
     return error, fails

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.stories.ablated_heads import some_tokens, width_of
-from graders.scenes.stories.failing import FAILURES, a_failing_call
+from graders.scenes.stories.failing import FAILURES, an_error
 from graders.scenes.stories.model_states import blocks_in_their_state
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
@@ -26,14 +26,13 @@ STREAMS = {
     "hooks": ("none", "watching"),
     "grad_mode": ("on", "off"),
     **FAILURES,
-    "failing_run": (1,),  # there is no second run
 }
 UNNORMED = ("layer", "root mean square", "not called")
 """The norms of a model of which nothing is known but its blocks."""
 PATTERNS = {
     "heads": (2, 3, 1),
     "layer": (0, 1),
-    **{name: STREAMS[name] for name in ("dtype", "mode", "grad", "grad_mode", "failure", "failing_run")},
+    **{name: STREAMS[name] for name in ("dtype", "mode", "grad", "grad_mode", "failure")},
     "hooks": ("none", "watching"),
 }
 
@@ -244,8 +243,12 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
     tokens = some_tokens(draw, 2, 4)
     found = call(model, tokens, *more(case))
     yield "the result of a call in which nothing fails", found
-    error, fails = a_failing_call(draw, case)
-    model.unembed.register_forward_pre_hook(fails)
+    error = an_error(draw, case)
+
+    def fails(*args: Any) -> None:
+        raise error
+
+    model.embed.register_forward_pre_hook(fails)
     torch.set_grad_enabled(True)
     before = Watch(model=model, tokens=tokens)
     came = None

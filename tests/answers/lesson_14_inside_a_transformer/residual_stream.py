@@ -69,26 +69,6 @@ def residual_stream(model, tokens):
     return torch.stack(stream)
 """,
     ),
-    Wrong(
-        "the last stage is what `model.norm` gets",
-        violates="Before the first block and after the last, the model may do anything.",
-        check="test_the_stream_is_there_before_and_after_each_block",
-        source="""
-import torch
-
-def residual_stream(model, tokens):
-    kept = []
-    def before(module, args):
-        kept.append(args[0].detach().clone())
-    handles = [module.register_forward_pre_hook(before) for module in [*model.blocks, model.norm]]
-    try:
-        model(tokens)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return torch.stack(kept)
-""",
-    ),
 ]
 
 SURVIVORS = {

@@ -80,10 +80,10 @@ class TestAttentionPattern:
     >>> decode(tokens[0, weights[0, 3, -1].argmax()])
     'yak'
 
-    **Fine print.** `model.blocks[layer].attention` is an `nn.MultiheadAttention`. The block calls it once, with
-    `attn_mask` and `need_weights` as keyword arguments, and drops the second item of what it returns. No token looks at
-    later ones. What the model returns stays as it is. Other people's hooks on `attention` only watch, so you may call
-    it again. The result has no graph.
+    **Fine print.** `model` is built as `graders.nets.Decoder` is: a block calls its `attention`, an
+    `nn.MultiheadAttention`, once, with `attn_mask` and `need_weights` as keyword arguments, and drops the second item
+    of what it returns. No token looks at later ones. What the model returns stays as it is. Other people's hooks on
+    `attention` only watch, so you may call it again. The result has no graph.
     """
 
     def reference(model, tokens, layer):

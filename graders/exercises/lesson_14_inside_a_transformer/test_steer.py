@@ -100,6 +100,16 @@ class TestSteer:
 
             return model.blocks[layer].register_forward_hook(hook)
 
+        def rest_lost__3(model, layer, direction, scale, start=0):  # where no token is moved
+            def hook(module, args, output):
+                stream = output[0] if isinstance(output, tuple) else output
+                if stream.shape[1] <= start:
+                    return stream
+                stream = moved(stream, scale * direction, start)
+                return (stream, *output[1:]) if isinstance(output, tuple) else stream
+
+            return model.blocks[layer].register_forward_hook(hook)
+
         def every_token(model, layer, direction, scale, start=0):
             """Tokens before `start` were moved, too. Only those from `start` on are: `stream[:, start:]`."""
             return behind(model.blocks[layer], lambda stream: stream + scale * direction)

@@ -50,24 +50,6 @@ def steer(model, layer, direction, scale, start=0):
 
 WRONG = [
     Wrong(
-        "positions go on from call to call",
-        violates="Positions are counted from 0 in each call",
-        check="test_every_token_from_start_on_is_moved",
-        source="""
-import torch
-
-def steer(model, layer, direction, scale, start=0):
-    seen = [0]
-    def hook(module, args, output):
-        stream = output[0] if isinstance(output, tuple) else output
-        late = seen[0] + torch.arange(stream.shape[1]) >= start
-        seen[0] += stream.shape[1]
-        stream = stream + late[:, None] * scale * direction
-        return (stream, *output[1:]) if isinstance(output, tuple) else stream
-    return model.blocks[layer].register_forward_hook(hook)
-""",
-    ),
-    Wrong(
         "`remove()` ends every steering of the block",
         violates="its handle removes that hook alone",
         check="test_each_handle_removes_its_own_hook",

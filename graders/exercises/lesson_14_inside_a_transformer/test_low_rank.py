@@ -101,7 +101,7 @@ class TestLowRank:
     **Fine print.** To begin with, `low_rank_a` is random and `low_rank_b` zero, so nothing is added yet. Each is an
     `nn.Parameter` of the layer, in the dtype of its weight. `handle.remove()` takes off the hook and both parameters,
     and gives each other parameter the `requires_grad` that it had. The output of the layer is not written into. A model
-    has one addition at a time, on a layer that it calls, with the input by position.
+    has one addition at a time, and calls that layer with its input by position.
     """
 
     def reference(model, name, rank, alpha):
@@ -220,8 +220,21 @@ class TestLowRank:
             return SimpleNamespace(remove=lambda: (handle.remove(), layer._parameters.update(none)))
 
         def stays_frozen(model, name, rank, alpha):
-            """After `remove()` the model is still frozen. Give each parameter the `requires_grad` that it had."""
+            """After `remove()` parameters are still frozen. Give each one the `requires_grad` that it had. If you pair
+            parameters and flags with `zip`, delete the two new ones first: they come in between.
+            """
             return added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
+
+        def stays_frozen__2(model, name, rank, alpha):
+            flags = [p.requires_grad for p in model.parameters()]
+            handle = added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
+
+            def remove():
+                for p, flag in zip(model.parameters(), flags):
+                    p.requires_grad_(flag)
+                handle.remove()
+
+            return SimpleNamespace(remove=remove)
 
         def all_thawed(model, name, rank, alpha):
             """After `remove()` every parameter requires grad, even one that did not. Note which ones did before you

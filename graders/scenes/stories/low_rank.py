@@ -118,9 +118,8 @@ def merged(call: Call, draw: Draw, case: Any) -> Seen:
 def removed(call: Call, draw: Draw, case: Any) -> Seen:
     """remove() gives back what there was."""
     model, layer, x = a_model(draw, case)
-    alpha = an_alpha(draw)
     before = Watch(model=model)
-    handle = call(model, the_name(case), case.rank, alpha)
+    handle = call(model, the_name(case), case.rank, an_alpha(draw))
     layer.low_rank_a.data, layer.low_rank_b.data = draw.tensor(case.rank, 3), draw.tensor(2, case.rank)
     model(x)
     handle.remove()

@@ -1,7 +1,5 @@
 """Answers to 14-low-rank."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 import math
@@ -83,35 +81,7 @@ def add_low_rank(model, name, rank, alpha):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "`low_rank_a` is the same each time",
-        violates="`low_rank_a` is random",
-        check="test_nothing_else_changes",
-        source="""
-import torch
-from torch import nn
-
-def add_low_rank(model, name, rank, alpha):
-    layer = model.get_submodule(name)
-    required = {p: p.requires_grad for p in model.parameters()}
-    model.requires_grad_(False)
-    torch.manual_seed(0)
-    layer.low_rank_a = nn.Parameter(torch.randn(rank, layer.in_features).to(layer.weight))
-    layer.low_rank_b = nn.Parameter(torch.zeros(layer.out_features, rank).to(layer.weight))
-    hook = layer.register_forward_hook(
-        lambda module, args, output: output + alpha / rank * args[0] @ module.low_rank_a.T @ module.low_rank_b.T
-    )
-    class Handle:
-        def remove(self):
-            hook.remove()
-            del layer.low_rank_a, layer.low_rank_b
-            for p, before in required.items():
-                p.requires_grad_(before)
-    return Handle()
-""",
-    ),
-]
+WRONG = []
 
 SURVIVORS = {
     "not for all: … step=-1)": "the order does not matter",

@@ -66,14 +66,15 @@ def alike(shown: Any, wanted: Any) -> bool:
 def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
     """The program without the statements that make no difference to any of these functions, called `name` in it.
 
-    Its last statement stays, and those that use the function, return something, or define what others use: a program
-    that passes over exceptions would hide that it is missing. What raises on purpose stays: it is the point. A pass
-    stays, be it a call of what the function was given or a backward pass: another answer may act there.
+    Its last statement stays, and those that return something, or define what others use: a program that passes over
+    exceptions would hide that it is missing. So do those that use the function, but for a call by itself. What raises
+    on purpose stays: it is the point. A pass stays, be it a call of what the function was given or a backward pass:
+    another answer may act there.
     What is left of the garbage of others differs from run to run, so that its collector stays.
     """
     tree, left = ast.parse(program), itertools.count(RUNS, -1)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
-    given = {part.id for call in calls for part in ast.walk(call) if isinstance(part, ast.Name)}
+    given = {part.id for call in calls for part in ast.walk(call) if isinstance(part, ast.Name)} - {name}
     raising = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _raises(node)}
 
     def shows_the_same() -> bool:
@@ -83,7 +84,8 @@ def reduced(program: str, name: str, functions: Sequence[Make]) -> str:
     def reduce(body: list[Any]) -> None:
         for node in body[::-1]:
             names, at = _names(node, ast.Store), body.index(node)
-            stays = node is tree.body[-1] or len(body) == 1 or {name, "gc", *raising} & _names(node, ast.Load)
+            needed = {"gc", *raising, *([] if _is_a_call(node) and body is tree.body else [name])}
+            stays = node is tree.body[-1] or len(body) == 1 or needed & _names(node, ast.Load)
             if not (stays or _raises(node) or isinstance(node, ast.Return) or _runs(node, given)):
                 del body[at]
                 if not names & _names(tree, ast.Load) and shows_the_same():
@@ -110,6 +112,11 @@ def _noting(tree: ast.Module) -> str:
         if isinstance(node, ast.ExceptHandler):
             node.body.insert(0, ast.parse("_note()").body[0])
     return ast.unparse(tree)
+
+
+def _is_a_call(node: ast.AST) -> bool:
+    """Whether a statement is a call, perhaps with a name for its result."""
+    return isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call)
 
 
 def _raises(node: ast.AST) -> bool:

@@ -26,7 +26,7 @@ def kept(program: str, *functions: Callable[[Any], Any]) -> str:
         ("a = 1\nb = 2\nprint(f(a))", "a = 1\nprint(f(a))"),
         ("a = [1]\na.append(2)\nprint(f(a[0]))", "a = [1]\nprint(f(a[0]))"),
         ("a = [1]\na.append(2)\nprint(f(a[1]))", "a = [1]\na.append(2)\nprint(f(a[1]))"),
-        ("f(1)\nprint(f(2))", "f(1)\nprint(f(2))"),
+        ("f(1)\nb = f(1)\nprint(f(2))", "print(f(2))"),
         ("class A:\n    x = 1\n    y = 2\nprint(f(A.y))", "class A:\n    y = 2\nprint(f(A.y))"),
         ("def g():\n    a = 1\n    return a\nprint(f(1))", "print(f(1))"),
     ],
@@ -34,6 +34,15 @@ def kept(program: str, *functions: Callable[[Any], Any]) -> str:
 )
 def test_what_makes_no_difference_goes(program: str, short: str) -> None:
     assert kept(program) == short
+
+
+def test_an_earlier_call_stays_where_it_leaves_something_behind() -> None:
+    def counting() -> Callable[[Any], Any]:
+        calls: list[Any] = []
+        return lambda x: calls.append(x) or len(calls)
+
+    program = "f(1)\nprint(f(2))"
+    assert reduced(program, "f", [lambda: right, counting]) == program
 
 
 def test_what_makes_a_difference_to_one_of_the_functions_stays() -> None:

@@ -62,7 +62,8 @@ BY_KIND: Mapping[Kind, Explanation] = {
     Kind.DTYPE: Explanation(
         "another-dtype",
         "What is expected is {expected}, and yours is {seen}. A tensor that is made from another, as by "
-        "`torch.zeros_like(t)`, has its dtype; `.float()`, `.to(...)` and `dtype=` decide otherwise.",
+        "`torch.zeros_like(t)`, has its dtype; `torch.zeros(shape)`, `torch.tensor(...)`, `.float()` and `dtype=` have "
+        "their own.",
     ),
     Kind.PRECISION: Explanation(
         "rounded-to-float32",

@@ -127,7 +127,8 @@ COMMON_MESSAGES: dict[str, str] = {
     ),
     "before-the-callers-hook": (
         "One of the caller's hooks replaces an output, and you looked at it before that. What counts is what the next "
-        "layer gets: register your hook without `prepend=True`."
+        "layer gets: register a hook on the layer itself, without `prepend=True`. A new `forward`, or a hook on all "
+        "modules, comes too early."
     ),
     "looked-too-late": (
         "A later layer works in place on an output, and you looked at it after that. Look in the hook, while the "

@@ -64,7 +64,8 @@ def test_the_first_difference_is_quoted() -> None:
     assert explain_by_kind([dtype]) == Explanation(
         "another-dtype",
         "What is expected is the dtype torch.float64, and yours is torch.float32. A tensor that is made from another, "
-        "as by `torch.zeros_like(t)`, has its dtype; `.float()`, `.to(...)` and `dtype=` decide otherwise.",
+        "as by `torch.zeros_like(t)`, has its dtype; `torch.zeros(shape)`, `torch.tensor(...)`, `.float()` and "
+        "`dtype=` have their own.",
     )
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
     found = explain_wrong_type([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])

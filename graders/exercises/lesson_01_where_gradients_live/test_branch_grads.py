@@ -69,6 +69,17 @@ class TestBranchGrads:
         def retained_too_late__2(w, x):
             return retaining("a", w, x)
 
+        def no_gradient_for_w(w, x):
+            """Not even `w` has a gradient. Either no pass ran (`y.backward` without `()` does nothing), or `detach()`
+            made new leaves of `a` and `b`, and no gradient gets from these to `w` and `x`.
+            """
+            return {"w": w.grad, "x": x.grad, "a": None, "b": None}
+
+        def no_gradient_for_w__2(w, x):
+            a, b = (w + x).detach().requires_grad_(), (w + 1).detach().requires_grad_()
+            (a * b).sum().backward()
+            return {"w": w.grad, "x": x.grad, "a": a.grad, "b": b.grad}
+
         def values_not_gradients(w, x):
             """Under "a" you return the value of `a`, and that is the gradient of `b`: nudge `b` a little, and `y`
             changes by `a` times as much. The gradient of `a` is the value of `b`. If two hooks append to one list:

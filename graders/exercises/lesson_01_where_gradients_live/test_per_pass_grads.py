@@ -132,6 +132,19 @@ class TestPerPassGrads:
                 p.grad.zero_()
             return grads
 
+        def reads_dot_grad(p, losses):
+            grads = []
+            with p.register_hook(lambda grad: grads.append(p.grad)):
+                for loss in losses:
+                    loss(p).backward()
+            return grads
+
+        def emptied_the_list(p, losses):
+            """You took the losses out of the caller's list, and now it is empty. Go through it with `for loss in
+            losses`, which leaves it as it is.
+            """
+            return [torch.autograd.grad(losses.pop(0)(p), p)[0] for _ in range(len(losses))]
+
         def hook_left_behind(p, losses):
             grads = []
             p.register_hook(lambda grad: grads.append(grad.clone()))

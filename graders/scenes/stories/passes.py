@@ -148,14 +148,15 @@ def losses_that_fail(draw: Draw, case: Any) -> Any:
     def fails(*args: Any) -> None:
         raise error
 
-    def fails_later(p: Any) -> Any:
-        loss = (p * p).sum()
-        loss.register_hook(fails)
-        return loss
-
     if case.raised_in == "forward":
         losses = [lambda p: (p * q).sum(), fails]
     else:
+
+        def fails_later(p: Any) -> Any:
+            loss = (p * p).sum()
+            loss.register_hook(fails)
+            return loss
+
         losses = [lambda p: (p * q).sum(), fails_later]
     return q, error, losses
 

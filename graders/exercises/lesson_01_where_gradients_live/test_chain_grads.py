@@ -61,7 +61,7 @@ class TestChainGrads:
         steps = [x]
         for fn in fns:
             steps.append(fn(steps[-1].clone()))
-        x.grad, *rest = torch.autograd.grad(steps[-1].sum(), steps)
+        x.grad, *rest = (grad.clone() for grad in torch.autograd.grad(steps[-1].sum(), steps))
         return rest
 
     class Mistakes:
@@ -106,6 +106,10 @@ class TestChainGrads:
         def reversed_list(fns, x):
             """All gradients are there, but from the last step to the first. Begin with the gradient of `h_1`."""
             return kept(fns, x, torch.clone)[::-1]
+
+        def values_not_gradients(fns, x):
+            """You returned the steps and not their gradients. Return `[h.grad for h in steps]`."""
+            return kept(fns, x, torch.clone, of=lambda h: h)
 
         def begins_with_x(fns, x):
             """Your list begins with the gradient of `x`. That one belongs in `x.grad` alone: the list begins with
@@ -159,12 +163,12 @@ class TestChainGrads:
             return [step.grad for step in steps]
 
 
-def kept(fns, h, argument, loss=lambda steps: steps[-1].sum()):
-    """The gradients that the steps of a chain keep, when each function gets `argument(h)`."""
+def kept(fns, h, argument, loss=lambda steps: steps[-1].sum(), of=lambda h: h.grad):
+    """The gradients that the steps of a chain keep, or what `of` takes, when each function gets `argument(h)`."""
     steps = []
     for fn in fns:
         h = fn(argument(h))
         h.retain_grad()
         steps.append(h)
     loss(steps).backward()
-    return [h.grad for h in steps]
+    return [of(h) for h in steps]

@@ -61,9 +61,7 @@ class TestRecordGrad:
     """
 
     def reference(t, store):
-        def keep(grad):
-            store.append(grad.detach().clone())
-
+        keep = lambda grad: store.append(grad.detach().clone())  # noqa: E731
         return torch.autograd.graph.register_multi_grad_hook((t,), keep, mode="any")
 
     class Mistakes:

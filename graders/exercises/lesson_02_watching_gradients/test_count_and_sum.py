@@ -80,6 +80,12 @@ class TestCountAndSum:
         def reads_dot_grad__2(t):
             return adding(t, lambda total, grad, received: received if t.grad is None else t.grad.clone())
 
+        def reads_dot_grad__3(t):
+            return adding(t, lambda total, grad, received: t.grad)
+
+        def zeros_left_out(t):
+            return adding(t, add, counts=torch.any)
+
         def added_to_dot_grad(t):
             """You add each gradient to `t.grad`. That may hold something from before your call, and for a tensor that
             is no leaf it holds nothing. Add to the sum in your dict.
@@ -115,8 +121,8 @@ class TestCountAndSum:
             return adding(t, lambda total, grad, received: add(total, grad, received.sum()))
 
         def another_dict(t):
-            """Your hook is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of that
-            very dict; a new one is invisible to the caller.
+            """The dict that you returned still says 0 and `None`. Either your hook fills another: change the entries of
+            that very dict. Or it is off `t` again: a `with` block removes it when it ends, even by `return`.
             """
             adding(t, add)
             return {"n": 0, "sum": None}
@@ -127,13 +133,17 @@ def add(total, grad, received):
     return received if total is None else total + received
 
 
-def adding(t, step, flows=lambda received, total: None):
-    """A dict of which a hook on `t` counts the calls and renews the sum; what `flows` says flows on."""
+def adding(t, step, flows=lambda received, total: None, counts=torch.is_tensor):
+    """A dict of which a hook on `t` counts the calls and renews the sum; what `flows` says flows on.
+
+    A gradient of which `counts` is false is left out.
+    """
     d = {"n": 0, "sum": None}
 
     def hook(grad):
         received = grad.detach().clone()
-        d.update(n=d["n"] + 1, sum=step(d["sum"], grad, received))
+        if counts(received):
+            d.update(n=d["n"] + 1, sum=step(d["sum"], grad, received))
         return flows(received, d["sum"])
 
     t.register_hook(hook)

@@ -65,20 +65,6 @@ def count_and_sum(t):
     return d
 """,
     ),
-    Wrong(
-        "a dict of n alone at first",
-        violates='Return the dict `{"n": 0, "sum": None}` at once',
-        check="test_before_any_pass_the_dict_holds_0_and_None",
-        source="""
-def count_and_sum(t):
-    d = {"n": 0}
-    def hook(grad):
-        d["n"] += 1
-        d["sum"] = d["sum"] + grad.detach() if "sum" in d else grad.detach().clone()
-    t.register_hook(hook)
-    return d
-""",
-    ),
 ]
 
 SURVIVORS = {

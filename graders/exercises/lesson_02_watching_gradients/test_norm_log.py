@@ -77,10 +77,14 @@ class TestNormLog:
             return [loss(p).backward() or p.grad.norm().item() for loss in losses]
 
         def cleared_callers_grad(p, losses):
-            """The norms are right, but `p.grad` holds the last gradient alone. Do not clear it: the caller needs the
-            sum over all passes, on top of what `p.grad` held before.
+            """The norms are right, but you cleared `p.grad`. The caller needs the sum over all passes, on top of what
+            `p.grad` held before: leave it alone, and let a hook on `p` take the norms.
             """
             return [setattr(p, "grad", None) or loss(p).backward() or p.grad.norm().item() for loss in losses]
+
+        def cleared_callers_grad__2(p, losses):
+            p.grad = None
+            return hooked(p, losses, torch.norm)
 
         def never_accumulated(p, losses):
             """The norms are right, but no pass wrote `p.grad`. Run `backward()`: the caller needs the sum over all

@@ -77,13 +77,22 @@ class TestGradsByName:
             return grads
 
         def dot_grad_on_non_leaf(tensors, loss):
-            """You read `.grad`. That of a leaf also holds what earlier passes left, and `retain_grad()` on the caller's
-            tensors cannot be undone. A hook hands you the gradient of this pass, and leaves nothing behind.
+            """You read `.grad`. That of a leaf also holds what earlier passes left, which is not yours to clear, and
+            `retain_grad()` on the caller's tensors cannot be undone. A hook hands you the gradient of this pass, and
+            leaves nothing behind.
             """
+            return retaining(tensors, loss)
+
+        def dot_grad_on_non_leaf__2(tensors, loss):
             for t in tensors.values():
-                t.retain_grad()
-            loss.backward()
-            return {name: t.grad.clone() for name, t in tensors.items() if t.grad is not None}
+                t.grad = None
+            return retaining(tensors, loss)
+
+        def in_order_of_arrival(tensors, loss):
+            """You put names and gradients together in the order in which the gradients arrived. `backward()` begins
+            at the loss, and never gets to some tensors: let each hook write under its own name.
+            """
+            return dict(zip(tensors, hooked(tensors, loss).values()))
 
         def a_key_for_everybody(tensors, loss):
             """Your dict has an entry for a tensor that no gradient reached. Its name should not be there: let the hook
@@ -175,6 +184,14 @@ class TestGradsByName:
         def graph_not_freed(tensors, loss):
             """Your pass keeps the graph alive: leave out `retain_graph=True`. One `loss.backward()` is all it takes."""
             return hooked(tensors, loss, retain_graph=True)
+
+
+def retaining(tensors, loss):
+    """What is in `.grad` after a pass in which all tensors retain their gradient."""
+    for t in tensors.values():
+        t.retain_grad()
+    loss.backward()
+    return {name: t.grad.clone() for name, t in tensors.items() if t.grad is not None}
 
 
 def hooked(tensors, loss, keep=torch.clone, left=False, flows=lambda kept: None, **how):

@@ -1,6 +1,6 @@
 """Answers to 02-grads-by-name."""
 
-from graders.author.answers import Wrong, changed
+from graders.author.answers import Wrong
 
 RIGHT = [
     """
@@ -66,7 +66,12 @@ def grads_by_name(tensors, loss):
 """,
 ]
 
-HOOKED = """
+WRONG = [
+    Wrong(
+        "what the caller retained is thrown away",
+        violates="except where the caller asked for it with `retain_grad()`",
+        check="test_backward_runs_once_and_leaves_accumulate",
+        source="""
 from contextlib import ExitStack
 
 def grads_by_name(tensors, loss):
@@ -75,31 +80,11 @@ def grads_by_name(tensors, loss):
         for name, t in tensors.items():
             stack.enter_context(t.register_hook(lambda grad, name=name: grads.update({name: grad.detach().clone()})))
         loss.backward()
+        for t in tensors.values():
+            if not t.is_leaf:
+                t.grad = None
     return grads
-"""
-RUN = "        loss.backward()\n"
-
-
-def hooked(old, new):
-    return changed(HOOKED, (old, new))
-
-
-WRONG = [
-    Wrong(
-        "what the caller retained is thrown away",
-        violates="except where the caller asked for it with `retain_grad()`",
-        check="test_backward_runs_once_and_leaves_accumulate",
-        source=hooked(
-            RUN,
-            RUN + "        for t in tensors.values():\n            if not t.is_leaf:\n                t.grad = None\n",
-        ),
-    ),
-    Wrong(
-        "fills only the leaves that have a name",
-        violates="Leaves accumulate their `.grad` as usual",
-        check="test_backward_runs_once_and_leaves_accumulate",
-        mistake="only-leaves-with-a-name",
-        source=hooked(RUN, "        loss.backward(inputs=[t for t in tensors.values() if t.is_leaf] or None)\n"),
+""",
     ),
 ]
 

@@ -101,8 +101,9 @@ class TestOldAndNewGrad:
             return k * got[0].grad, got[0].grad
 
         def hooks_before_in_place(x, k, loss_fn):
-            """Both of your gradients belong to the old value: both hooks were there before the multiplication. A hook
-            stays with the value that the tensor had when it was registered.
+            """Both of your gradients belong to the old value. Either both hooks were there before the multiplication (a
+            hook stays with the value that the tensor had when it was registered), or both write into one place, and
+            that of the old value comes last.
             """
             old, _ = hooked(x, k, loss_fn)
             return old, old.clone()

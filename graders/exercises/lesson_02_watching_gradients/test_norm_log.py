@@ -166,8 +166,9 @@ class TestNormLog:
             return norms
 
         def lost_after_an_exception(p, losses):
-            """After a loss has raised, `p.grad` is not what the plain loop would leave. Put back in `finally` what you
-            took away; or leave `p.grad` alone, and let a hook on `p` take the norms.
+            """After a loss has raised, `p.grad` is not what the plain loop would leave. Run each pass before you call
+            the next loss. Put back in `finally` what you took away; or leave `p.grad` alone, and let a hook on `p` take
+            the norms.
             """
             norms, total = [], torch.zeros_like(p) if p.grad is None else p.grad.clone()
             for loss in losses:
@@ -177,6 +178,10 @@ class TestNormLog:
                 total += p.grad
             p.grad = total
             return norms
+
+        def lost_after_an_exception__2(p, losses):
+            values = [loss(p) for loss in losses]
+            return hooked(p, [lambda p, value=value: value for value in values], torch.norm)
 
         def swallowed_exception(p, losses):
             """A loss raised an exception, and it did not come out of your function: your `except` swallowed it. Let it

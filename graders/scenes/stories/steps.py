@@ -183,7 +183,7 @@ def of_a_chain_inside(call: Call, draw: Draw, case: Any) -> Seen:
     step = a_step_that_calls(case, calls_inside)
     found = call([*fns, step], x)
     yield "the result around another call", found
-    yield "the result of the call inside", inner
+    yield "the result of the call inside", inner[:1]  # a hook may run in several passes
 
 
 CHAINS_AFRESH = (of_another_chain, of_a_chain_inside)

@@ -57,6 +57,17 @@ def chain_grads(fns, x):
     steps[-1].sum().backward(inputs=steps)
     return [h.grad for h in steps[1:]]
 """,
+    """
+import torch
+
+def chain_grads(fns, x):
+    steps = [x]
+    for fn in fns:
+        steps.append(fn(steps[-1].clone()))
+    loss = steps[-1].sum()
+    x.grad, *rest = [torch.autograd.grad(loss, h, retain_graph=True)[0] for h in steps]
+    return rest
+""",
 ]
 
 WRONG = [

@@ -89,14 +89,6 @@ WRONG = [
         source=changed(HOOKED, (RETURNED, 'return seen["new"] if k == 1 else seen["old"], seen["new"]')),
     ),
     Wrong(
-        "remembers the first answer",
-        violates="as often as it likes",
-        check="test_another_call_starts_afresh",
-        unshown="the first call is right, and the same call once more is, too",
-        source="known = {}\n"
-        + changed(HOOKED, (RETURNED, 'return known.setdefault(x.shape, (seen["old"], seen["new"]))')),
-    ),
-    Wrong(
         "two passes, one after the other",
         violates="run `loss_fn(t).backward()` once",
         check=ONE_PASS,

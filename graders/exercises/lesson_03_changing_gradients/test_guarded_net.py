@@ -83,8 +83,8 @@ class TestGuardedNet:
             return Net(body, fc, clamping(lo, hi), first=0)
 
         def forgot_return(body, fc, lo, hi):
-            """The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Each of the two needs
-            a hook, and a hook changes a gradient only by returning the new one.
+            """The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Hook these two
+            themselves, what `body` returns and `fc.bias`; a hook changes a gradient only by returning the new one.
             """
             return Net(body, fc, lambda h: h)
 
@@ -177,8 +177,8 @@ class TestGuardedNet:
             return Net(body, fc, clamping(lo, hi), lambda grad: None)
 
         def no_child(body, fc, lo, hi):
-            """`body` and `fc` are not child modules under these names. `self.body = body` makes it one; in a plain list
-            or dict nobody finds a module, neither `parameters()` nor `double()`.
+            """`body` and `fc` are not child modules. `self.body = body` makes `body` one; in a plain list or dict
+            nobody finds a module, neither `parameters()` nor `double()`.
             """
             net = Net(body, fc, clamping(lo, hi))
             hidden = [net.body, net.fc]

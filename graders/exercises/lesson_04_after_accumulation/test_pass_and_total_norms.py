@@ -133,15 +133,13 @@ class TestPassAndTotalNorms:
 
         def difference_to_the_last(p):
             """You take the gradient of a pass as the difference to the total before. Between two passes the caller may
-            set `p.grad` to something else. A hook on `p` is given the gradient of the pass itself.
+            set `p.grad` to something else, and beside a large total a small gradient is rounded away. A hook on `p` is
+            given the gradient of the pass itself.
             """
-            before = [torch.zeros_like(p)]
+            return differences(p, torch.zeros_like(p))
 
-            def written(grad):
-                before.append(grad.clone())
-                return [pass_line(grad - before[-2]), total(grad)]
-
-            return logged(p, lambda grad: [], written)
+        def difference_to_the_last__2(p):
+            return differences(p, torch.zeros_like(p) if p.grad is None else p.grad.clone())
 
         def own_total(p):
             """You keep a total of your own. Between two passes the caller may set `p.grad` to something else, and it
@@ -183,6 +181,17 @@ def pass_line(grad):
 def total(grad):
     """The line of a total."""
     return "total", grad.norm().item()
+
+
+def differences(p, before):
+    """A list whose passes are the differences between totals."""
+    totals = [before]
+
+    def written(grad):
+        totals.append(grad.clone())
+        return [pass_line(grad - totals[-2]), total(grad)]
+
+    return logged(p, lambda grad: [], written)
 
 
 def logged(p, arriving, written=lambda grad: []):

@@ -172,6 +172,12 @@ BY_TEXT = (
         "`reshape(-1, n)` makes rows of a vector as well.",
     ),
     (
+        r"maximum recursion depth exceeded",
+        "calls-itself",
+        "A function calls itself without end. In `g = lambda x: f(g(x))`, the name `g` is looked up when the lambda "
+        "runs, and is the lambda itself by then. Keep what it was, with a default argument: `lambda x, g=g: f(g(x))`.",
+    ),
+    (
         r"step must be greater than zero",
         "steps-backwards",
         "A tensor takes no negative step, as a list does with `[::-1]`. Turn it with `t.flip(0)`.",

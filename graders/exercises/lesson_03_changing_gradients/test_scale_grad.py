@@ -70,8 +70,9 @@ class TestScaleGrad:
             return t.register_hook(lambda grad: grad.detach() * s)
 
         def wrong_hook_kind(t, s):
-            """A post-accumulate-grad hook exists on leaves only, and it sees `.grad`, the total of all passes.
-            `register_hook` works on every tensor that requires grad, and its hook gets the gradient of this pass.
+            """A post-accumulate-grad hook is for leaves only, and scales `.grad`, so also what it held before;
+            `torch.autograd.grad` never calls it. `register_hook` works on every tensor that requires grad, and its hook
+            gets the gradient of this pass.
             """
             return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * s))
 
@@ -79,7 +80,10 @@ class TestScaleGrad:
             return (t * 1).register_hook(lambda grad: grad * s)
 
         def changed_dtype(t, s):
-            return t.register_hook(lambda grad: torch.full(grad.shape, s) * grad)
+            """`torch.tensor([s])` is float32 and has a dimension: a float64 gradient becomes float32, and one without
+            dimensions gets one. Multiply by the number itself: `grad * s`.
+            """
+            return t.register_hook(lambda grad: grad * torch.tensor([s]))
 
         def values_not_gradients(t, s):
             """Your hook computes with the values of `t`. Its argument is the gradient: return `grad * s`."""
@@ -89,10 +93,7 @@ class TestScaleGrad:
             """You added `s` to the gradient. Multiply."""
             return t.register_hook(lambda grad: grad + s)
 
-        def after_accumulation(t, s):
-            """You scaled `.grad` after the gradient had been added to it: what was there before is scaled, too, and
-            `torch.autograd.grad` never sees it. Scale the gradient on its way, in a tensor hook.
-            """
+        def wrong_hook_kind__2(t, s):
             if not t.is_leaf:
                 return t.register_hook(lambda grad: grad * s)
             return t.register_post_accumulate_grad_hook(lambda leaf: setattr(leaf, "grad", leaf.grad * s))
@@ -102,3 +103,13 @@ class TestScaleGrad:
             by 0, too.
             """
             return t.register_hook(lambda grad: grad * s if s else None)
+
+        def first_pass_only(t, s):
+            """Only the first pass is scaled: your hook removed itself. Leave that to the caller, who has the handle."""
+
+            def hook(grad):
+                handle.remove()
+                return grad * s
+
+            handle = t.register_hook(hook)
+            return handle

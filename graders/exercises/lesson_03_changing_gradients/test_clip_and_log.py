@@ -158,8 +158,8 @@ class TestClipAndLog:
             return logging(t, lambda grad: grad.clamp(lo or None, hi or None))
 
         def entries_of_all_passes(t, lo, hi):
-            """Your dict has lists in it from the start. It is empty at first, and then each entry is one tensor: that
-            of the latest pass.
+            """Your dict has lists in it. It is empty at first, and then each entry is one tensor: that of the latest
+            pass.
             """
             log = {"raw": [], "clipped": []}
 

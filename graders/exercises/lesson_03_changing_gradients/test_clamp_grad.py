@@ -72,6 +72,9 @@ class TestClampGrad:
         def cut_off_graph(t, lo, hi):
             return t.register_hook(lambda grad: grad.detach().clamp(lo, hi))
 
+        def hooked_a_copy(t, lo, hi):
+            return (t * 1).register_hook(lambda grad: grad.clamp(lo, hi))
+
         def clamped_the_total(t, lo, hi):
             """You clamped `.grad`, the total of all passes. The task is to clamp the gradient of each pass before it is
             added. `register_hook` hands you just that, and it works on non-leaf tensors as well.

@@ -86,6 +86,9 @@ class TestClipAndLog:
         def cut_off_graph(t, lo, hi):
             return logging(t, lambda grad: grad.detach().clamp(lo, hi))
 
+        def hooked_a_copy(t, lo, hi):
+            return logging(t * 1, lambda grad: grad.clamp(lo, hi))
+
         def another_dict(t, lo, hi):
             """The dict that you returned stays empty. In a hook, `log = {...}` makes a new one, which the caller does
             not see: change the entries of that very dict.

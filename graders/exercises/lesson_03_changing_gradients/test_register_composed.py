@@ -95,6 +95,9 @@ class TestRegisterComposed:
         def cut_off_graph(t, fs):
             return [t.register_hook(lambda grad, f=f: f(grad.detach())) for f in reversed(fs)]
 
+        def hooked_a_copy(t, fs):
+            return [t.view_as(t).register_hook(f) for f in reversed(fs)]
+
         def a_handle_is_missing(t, fs):
             """The caller removed all handles of your list, and a function is still called. The list needs the handle of
             every hook that you register; a dict whose keys are the functions loses one if a function is in `fs` twice.

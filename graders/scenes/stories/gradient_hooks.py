@@ -188,9 +188,14 @@ def nothing_under_no_grad(call: Call, draw: Draw, case: Any, arguments: Argument
     """A call under `no_grad` leaves everything as it is, and works."""
     w, t, u, v = a_tensor(draw, case)
     before = Watch(t=t, w=w)
+    raised = None
     with torch.no_grad():
-        call(t, *arguments(draw, case))
+        try:
+            call(t, *arguments(draw, case))
+        except RuntimeError as error:
+            raised = repr(error)
         mode = torch.is_grad_enabled()
+    yield "an error under no_grad", raised
     yield "by a call under no_grad", before.differences()
     yield "grad mode after it", mode
     (t * draw.tensor()).sum().backward()
@@ -208,8 +213,7 @@ def removed_by_handles(call: Call, draw: Draw, case: Any, arguments: Arguments) 
     first = call(t, *arguments(draw, case))
     (g,) = torch.autograd.grad((t * k).sum(), w)
     yield "the gradient after a call", g
-    with torch.no_grad():
-        second = call(t, *arguments(draw, case))
+    second = call(t, *arguments(draw, case))
     first.remove()
     (g,) = torch.autograd.grad((t * k).sum(), w)
     yield "the gradient after remove() of the first", g

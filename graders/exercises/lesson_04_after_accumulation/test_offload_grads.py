@@ -132,6 +132,9 @@ class TestOffloadGrads:
             return sums, hooked(params, lambda p: (move(found, p), sums.update({place[p]: found[p]})))
 
         def late_binding(params):
+            """All your hooks read the loop variable when they run, and by then it is the last parameter. Use the one
+            that the hook is given: `def hook(p):`.
+            """
             sums, handles = {}, []
             for p in params:
                 handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake

@@ -114,26 +114,6 @@ def clip_global_norm_in_backward(params, c):
 
 WRONG = [
     Wrong(
-        "one count for all lists",
-        violates="as often as it likes",
-        check="test_a_second_list_is_clipped_by_itself",
-        unshown="an earlier pass has to leave the count behind",
-        source="""
-from torch import nn
-
-count = 0
-
-def clip_global_norm_in_backward(params, c):
-    def hook(p):
-        global count
-        count += 1
-        if count == len(params):
-            count = 0
-            nn.utils.clip_grad_norm_(params, c)
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
-""",
-    ),
-    Wrong(
         "removes the hooks of others",
         violates="leave everyone else's on",
         check="test_nothing_else_changes",

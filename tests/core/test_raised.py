@@ -66,6 +66,10 @@ def count_without_nonlocal() -> None:
     assert count
 
 
+def call_oneself() -> None:
+    call_oneself()
+
+
 def clear_in_a_loop() -> None:
     entries = {1: 2, 3: 4}
     for key in entries:
@@ -214,6 +218,7 @@ def hook_that_replaces_nothing() -> None:
         (lambda: torch.autograd.grad(leaf().sum(), torch.ones(2)), "", "asked-what-needs-no-grad"),
         (lambda: torch.ones(()).backward(), "", "backward-without-a-graph"),
         (count_without_nonlocal, "", "assigned-inside"),
+        (call_oneself, "", "calls-itself"),
         (clear_in_a_loop, "", "changed-while-looping"),
         (lambda: getattr(LAYER, "block.0"), "line 2 of its cell: getattr(model, name)", "dotted-name"),
         (step, "line 6 of its cell: p.sub_(lr * p.grad)", "step-without-no-grad"),

@@ -248,6 +248,14 @@ class TestActivationStore:
             def clear(self):
                 self.data = {}
 
+        class clear_loses_the_handles(Store):
+            """`clear()` in a block threw away the handles, too, so the hooks stayed when the block was over. It empties
+            the record alone: do not call `__init__` again.
+            """
+
+            def clear(self):
+                self.__init__(self.model, self.names)
+
         class late_binding(Store):
             def hook(self, name):
                 return super().hook(self.names[-1])

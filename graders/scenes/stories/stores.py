@@ -66,7 +66,7 @@ def entered(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def cleared(call: Call, draw: Draw, case: Any) -> Seen:
-    """`clear` empties the record, also inside a block."""
+    """`clear` empties the record, also inside a block, and leaves the hooks."""
     model, x, y, store = a_store(call, draw, case)
     with store:
         model(x)
@@ -76,6 +76,7 @@ def cleared(call: Call, draw: Draw, case: Any) -> Seen:
         model(x)
         store.clear()
         model(y)
+    model(x)
     yield "the record after clear() in a block", record_of(store)
 
 

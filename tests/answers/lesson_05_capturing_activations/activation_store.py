@@ -156,16 +156,6 @@ class ActivationStore:
 """,
     ),
     Wrong(
-        "writes into the lists from before `clear`",
-        violates="after `clear()` inside a block, recording goes on",
-        check="test_clear_empties_the_record",
-        source=changed(
-            STORE,
-            ("for name in self.names:", "lists = dict(self.data)\n        for name in self.names:"),
-            ("self.data[name", "lists[name"),
-        ),
-    ),
-    Wrong(
         "takes off the latest hooks, whoever registered them",
         violates="Outside the block the model has none of the store's hooks",
         check="test_nothing_is_recorded_outside_a_block",

@@ -3,7 +3,7 @@
 COMMON_MESSAGES: dict[str, str] = {
     "every-name": (
         "A module here has two names, and you listed it under both. `model.named_modules()` yields each module once, "
-        "under its first name: leave out `remove_duplicate=False`."
+        "under its first name: leave out `remove_duplicate=False`, or use it in place of a walk of your own."
     ),
     "forgot-return": (
         "Everything came through as if your hook were not there. What a hook returns replaces the old value, and "

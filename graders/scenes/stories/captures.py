@@ -149,6 +149,7 @@ def a_net(draw: Draw, case: Any) -> Any:
             if "gate" in names_of(case):
                 self.gate: Any = nn.Tanh()
                 self.gate.inner = nn.Flatten(0)
+                self.gate.last = self.head
                 self.gate.register_module("none", None)
                 self.head.register_module("none", None)
             if repeats(case):

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_05_capturing_activations.programs import copied, outputs, run_with_hooks, wrong_runs
+from graders.exercises.lesson_05_capturing_activations.programs import outputs, run_with_hooks, wrong_runs
 from graders.scenes.scene import stories
 from graders.scenes.stories import captures, model_states
 
@@ -125,15 +125,15 @@ class TestSaveActivation:
             """A file was already there, and you kept it. Find another way to tell whether this is the first call, and
             overwrite old files.
             """
-            shapes = []
+            if Path(path).exists():
+                return tuple(outputs(model, [name], x)[name][0].shape)
+            return save(model, name, x, path)
 
-            def note(output):
-                shapes.append(tuple(output.shape))
-                if not Path(path).exists():
-                    torch.save(copied(output), path)
-
-            run_with_hooks(model, {name: note}, x)
-            return shapes[0]
+        def kept_the_old_file__2(model, name, x, path):
+            if not Path(path).exists():
+                return save(model, name, x, path)
+            outputs(model, [name], x)
+            return tuple(torch.load(path).shape)
 
         def another_file(model, name, x, path):
             """You wrote to another file, and at `path` is what was there before. Use `path` as it is, a `str` or a

@@ -1,23 +1,5 @@
 """Answers to 05-save-activation."""
 
-from graders.author.answers import Wrong, changed
-
-SAVE_ACTIVATION = """
-import torch
-
-def save_activation(model, name, x, path):
-    outputs = []
-    def hook(module, args, output):
-        outputs.append(output.detach().clone())
-    handle = model.get_submodule(name).register_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    torch.save(outputs[0], path)
-    return tuple(outputs[0].shape)
-"""
-
 RIGHT = [
     """
 import torch
@@ -98,15 +80,6 @@ def save_activation(model, name, x, path):
     torch.save(got[0], path, _use_new_zipfile_serialization=True)
     return tuple(got[0].size())
 """,
-]
-
-WRONG = [
-    Wrong(
-        "the shape of the last call",
-        violates="return the shape of that output",
-        check="test_the_file_holds_the_first_output",
-        source=changed(SAVE_ACTIVATION, ("tuple(outputs[0].shape)", "tuple(outputs[-1].shape)")),
-    ),
 ]
 
 SURVIVORS = {

@@ -59,24 +59,6 @@ def capture_calls(model, name, x):
 
 WRONG = [
     Wrong(
-        "hooks every module of that type",
-        violates="every call of the module `name`",
-        check="test_every_call_is_captured_in_order",
-        source="""
-from contextlib import ExitStack
-
-def capture_calls(model, name, x):
-    calls, kind = [], type(model.get_submodule(name))
-    with ExitStack() as stack:
-        for module in model.modules():
-            if isinstance(module, kind):
-                hook = lambda m, args, output: calls.append(output.detach().clone())
-                stack.enter_context(module.register_forward_hook(hook))
-        model(x)
-    return calls
-""",
-    ),
-    Wrong(
         "one list for all calls, copied in the end",
         violates="even while another call runs",
         check="test_two_calls_at_the_same_time_do_not_disturb_each_other",

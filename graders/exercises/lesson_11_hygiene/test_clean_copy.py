@@ -110,6 +110,9 @@ class TestCleanCopy:
         def one_kind_only(model):
             return stripped_copy(model, kinds=KINDS[:2])
 
+        def one_kind_only__2(model):
+            return stripped_copy(model, kinds=[kind for kind in KINDS if kind != "_backward_pre_hooks"])
+
         def children_only(model):
             return stripped_copy(model, modules=nn.Module.children)
 

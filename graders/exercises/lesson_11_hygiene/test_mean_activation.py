@@ -94,6 +94,10 @@ class TestMeanActivation:
 
             return mean(model, name, x, statistic=statistic)
 
+        def stored_the_output__2(model, name, x, store=[]):  # noqa: B006 - the mistake
+            mean(model, name, x, statistic=lambda output: store.append(output.mean()))
+            return store[-1].detach()
+
         def stored_alias(model, name, x):
             """You took the mean when the model was done. By then a later in-place layer had rewritten the output.
             Take the mean inside the hook.

@@ -236,6 +236,21 @@ class TestFirstNonfinite:
             finally:
                 good.clear()
 
+        def caught_the_models_exception(model, x):
+            """Your `except` caught an exception of the model, and your caller never saw it. Stop the run, if you must,
+            by a class of your own, `class Found(Exception)`, and catch nothing else.
+            """
+            try:
+                return first(blamed(model, x))
+            except RuntimeError as error:
+                return str(error)
+
+        def every_argument(model, x):
+            """A leaf may get other things than tensors, such as a number: ask `isinstance(value, torch.Tensor)` before
+            you look at entries.
+            """
+            return first(blamed(model, x, inputs=lambda args: args))
+
         def no_leaf_to_blame(model, x):
             """Here no leaf is to blame, and your list is empty: return `None` then."""
             return blamed(model, x)[0]

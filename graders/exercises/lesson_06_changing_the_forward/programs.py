@@ -50,8 +50,29 @@ def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Te
     return run(model, name, hook, x, prepend=True)
 
 
+def top_level_only(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
+    """You look for the submodule on the first level alone, so a nested name such as `"block.act"`, or `""`, finds none,
+    or the whole model. `model.get_submodule(name)` finds it at any depth, and the model itself for `""`.
+    """
+    return run(model, name if name in dict(model.named_children()) else "", hook, x)
+
+
+def top_level_only__2(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
+    with getattr(model, name).register_forward_hook(hook):
+        found: Tensor = model(x).detach()
+        return found
+
+
 wrong_runs = partial(
     those_of_lesson_5,
-    ways=(hook_left_behind, hook_left_after_exception, another_mode, another_mode__2, before_other_hooks),
+    ways=(
+        hook_left_behind,
+        hook_left_after_exception,
+        another_mode,
+        another_mode__2,
+        before_other_hooks,
+        top_level_only,
+        top_level_only__2,
+    ),
 )
 """The base of a class `Mistakes`: `program(..., run=way)` for each of these ways."""

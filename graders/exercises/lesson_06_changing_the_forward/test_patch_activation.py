@@ -140,16 +140,19 @@ class TestPatchActivation:
             return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, -1))
 
         def changed_callers_tensor(model, name, clean, corrupt, channels=None):
-            def write(output, kept, channels):
-                which = slice(None) if channels is None else channels
-                output[:, which] = kept[:, which]
-                return output
-
-            return patch(model, name, clean, corrupt, channels, put=write)
+            return patch(
+                model, name, clean, corrupt, channels, put=lambda output, *given: output.copy_(put(output, *given))
+            )
 
         def changed_callers_tensor__2(model, name, clean, corrupt, channels=None):
             def write(output, kept, channels):
                 return output.copy_(kept) if channels is None else put(output, kept, channels)
+
+            return patch(model, name, clean, corrupt, channels, put=write)
+
+        def changed_callers_tensor__3(model, name, clean, corrupt, channels=None):
+            def write(output, kept, channels):
+                return kept if channels is None else output.copy_(put(output, kept, channels))
 
             return patch(model, name, clean, corrupt, channels, put=write)
 

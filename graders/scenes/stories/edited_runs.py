@@ -73,7 +73,7 @@ def a_chain(case: Any) -> Any:
 
 @told
 def a_net(case: Any) -> Any:
-    """The class of a net with the layer in question, which overwrites in place what it can."""
+    """The class of a net with the layer in question. It overwrites in place what it can, and may add up channels."""
 
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -87,7 +87,7 @@ def a_net(case: Any) -> Any:
         def forward(self, x: Tensor) -> Any:
             h = (self.norm(input=x) if case.odd == "keyword" else self.norm(x)).mul_(-0.5)
             if case.layer == "block.act":
-                h = self.act(self.block["act"](h).mul_(-0.5))
+                h = self.act(self.block["act"](h).mul_(-0.5)).cumsum(1)
             return self.head(h)
 
     return Net

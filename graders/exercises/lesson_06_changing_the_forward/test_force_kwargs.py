@@ -118,6 +118,9 @@ class TestForceKwargs:
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}))
 
+        def no_with_kwargs__2(module, **kw):
+            return module.register_forward_pre_hook(lambda module, args: (args, kw))
+
         def never_arrive(module, **kw):
             """Your keywords never arrive. A pre-hook adds keywords only when it is registered with `with_kwargs=True`
             and returns `args, new_kwargs`; `None` means "keep the old ones".

@@ -33,6 +33,7 @@ from graders.scenes.stories import first_hooks
                 calls.arrives,
             ),
             "of two such hooks, the later one runs first": calls.several_at_a_time,
+            "each handle removes its own hook": (first_hooks.one_takes_away, calls.removed_by_handles),
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
             "it is not called when forward raises": (first_hooks.silent_when_forward_raises, calls.forward_raises),
@@ -40,7 +41,6 @@ from graders.scenes.stories import first_hooks
                 first_hooks.hooks_return_anything,
                 first_hooks.hooks_raise,
             ),
-            "each handle removes its own hook": (first_hooks.one_takes_away, calls.removed_by_handles),
         },
         axes={**calls.CALLS, **first_hooks.HOOK},
         register=first_hooks.first_of_all,
@@ -87,6 +87,14 @@ class TestRunFirst:
             """
             module._forward_hooks.clear()
             return module.register_forward_hook(hook)
+
+        def removed_others__2(module, hook):
+            others = list(module._forward_hooks.values())
+            module._forward_hooks.clear()
+            handle = module.register_forward_hook(hook)
+            for other in others:
+                module.register_forward_hook(other)
+            return handle
 
         def for_all_modules(module, hook):
             """You registered the hook for all modules: these run before those of a module, in the order of their

@@ -62,20 +62,6 @@ def run_first(module, hook):
 """,
     ),
     Wrong(
-        "nothing for False",
-        violates="anything but `None` replaces the output, even `False`",
-        check="test_what_it_returns_or_raises_counts_as_with_any_forward_hook",
-        source="""
-import torch
-
-def run_first(module, hook):
-    def first(m, a, o):
-        new = hook(m, a, o)
-        return new if torch.is_tensor(new) or new else None
-    return module.register_forward_hook(first, prepend=True)
-""",
-    ),
-    Wrong(
         "`remove()` takes what is first",
         violates="its handle removes that hook alone",
         check="test_each_handle_removes_its_own_hook",

@@ -29,7 +29,7 @@ from graders.scenes.stories import changed_calls as calls
         promises={
             "every output is multiplied": calls.CHANGED_IN_ANY_LAYER,
             "the gradient is multiplied too": calls.FLOWS,
-            "the module runs once as it is called": calls.arrives,
+            "the module runs once, with the arguments of the call": calls.arrives,
             "two hooks multiply by both numbers": (calls.several_at_a_time, calls.equal_calls),
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
@@ -40,6 +40,7 @@ from graders.scenes.stories import changed_calls as calls
         axes={**calls.CALLS, **calls.FACTOR},
         register=calls.scaled,
         again=calls.scaled,
+        numbers=(1.7,),
     ),
 )
 class TestScaleOutput:

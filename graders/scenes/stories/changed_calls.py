@@ -174,21 +174,11 @@ def several_at_a_time(call: Call, draw: Draw, case: Any, register: Register, aga
     yield "the output with two hooks", module(x).detach()
 
 
-def equal_calls(call: Call, draw: Draw, case: Any) -> Seen:
+def equal_calls(call: Call, draw: Draw, case: Any, numbers: tuple[float, ...]) -> Seen:
     """Two equal calls of the function count twice."""
     module, x, y = a_module(draw, case)
-    call(module, 1.7)
-    handle = call(module, 1.7)
-    yield "the output after two equal calls", module(x).detach()
-    handle.remove()
-    yield "the output after remove() of one", module(x).detach()
-
-
-def equal_pairs(call: Call, draw: Draw, case: Any) -> Seen:
-    """Two equal calls of the function count twice."""
-    module, x, y = a_module(draw, case)
-    call(module, 1.7, 0.6)
-    handle = call(module, 1.7, 0.6)
+    call(module, *numbers)
+    handle = call(module, *numbers)
     yield "the output after two equal calls", module(x).detach()
     handle.remove()
     yield "the output after remove() of one", module(x).detach()

@@ -26,13 +26,19 @@ def keep(result, name, grads):
     result[name] = grads[0].detach().clone()
 
 
-def collected(y, node_names, note=keep, nodes=None):
-    """A dict that `note(result, name, grads)` fills in a pass. `nodes` are those to look at, by default all."""
-    result = {}
-    with contextlib.ExitStack() as hooks:
-        for node, name in (nodes or nodes_of(y)).items():
-            if name in node_names:
-                hooks.callback(node.register_prehook(partial(note, result, name)).remove)
+def hooked(y, node_names, note=keep, nodes=None):
+    """A dict that `note(result, name, grads)` fills in a pass, and the hooks. It looks at `nodes`, by default at all."""
+    result, hooks = {}, contextlib.ExitStack()
+    for node, name in (nodes or nodes_of(y)).items():
+        if name in node_names:
+            hooks.callback(node.register_prehook(partial(note, result, name)).remove)
+    return result, hooks
+
+
+def collected(y, node_names, *given, **options):
+    """The dict, after a pass."""
+    result, hooks = hooked(y, node_names, *given, **options)
+    with hooks:
         y.backward()
     return result
 
@@ -80,7 +86,7 @@ class TestGradIntoNodes:
     **Fine print.** `node_names` is a set of names, as `node.name()` returns them; each is in the graph at most once;
     other names may repeat. Of a node's outputs, take the gradient of the first, which is always used: the sum over all
     uses, as hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and
-    many paths to one node. The leaves get their `.grad`, on top of what it holds.
+    many paths to one node. As ever, `backward()` adds to the `.grad` of the leaves.
     """
 
     reference = collected
@@ -157,11 +163,15 @@ class TestGradIntoNodes:
             return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0].detach()}))
 
         def hook_left_behind(y, node_names):
-            found = {}
-            for node, name in nodes_of(y).items():
-                if name in node_names:
-                    node.register_prehook(partial(keep, found, name))
+            found, hooks = hooked(y, node_names)
             y.backward()
+            return found
+
+        def hook_left_after_exception(y, node_names):
+            """`backward()` raised an exception, and your `remove()` was skipped. Put it in `finally`."""
+            found, hooks = hooked(y, node_names)
+            y.backward()
+            hooks.close()
             return found
 
         def no_backward(y, node_names):
@@ -174,12 +184,9 @@ class TestGradIntoNodes:
             """`torch.autograd.grad` writes no `.grad`, and does not go through the nodes of the leaves
             (`AccumulateGrad`). The task asks for `y.backward()`.
             """
-            found, leaves = {}, [node.variable for node in nodes_of(y) if hasattr(node, "variable")]
-            with contextlib.ExitStack() as hooks:
-                for node, name in nodes_of(y).items():
-                    if name in node_names:
-                        hooks.callback(node.register_prehook(partial(keep, found, name)).remove)
-                torch.autograd.grad(y, leaves)
+            found, hooks = hooked(y, node_names)
+            with hooks:
+                torch.autograd.grad(y, [node.variable for node in nodes_of(y) if hasattr(node, "variable")])
             return found
 
         def a_pass_for_each(y, node_names):

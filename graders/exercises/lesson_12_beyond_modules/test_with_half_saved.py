@@ -145,15 +145,10 @@ class TestWithHalfSaved:
             """You keep one dtype for all tensors, that of the last one saved. Each tensor has its own: let `pack`
             return it together with the tensor.
             """
-            last = []
+            last = [torch.float32]
 
             def half(tensor):
                 last[:] = [tensor.dtype]
                 return tensor.half()
 
-            def pack(tensor):
-                last[:] = [tensor.dtype]
-                return (True, half(tensor.detach())) if tensor.is_floating_point() else (False, tensor.detach())
-
-            with saved_tensors_hooks(pack, lambda packed: packed[1].to(last[0]) if packed[0] else packed[1]):
-                return fn()
+            return halved(fn, to=half, back=lambda kept, dtype: kept.to(last[0]) if kept.is_floating_point() else kept)

@@ -205,7 +205,7 @@ def a_model_of_more_layers(case: Any) -> Any:
             if case.more == "in training":
                 h = self.again(h) if self.training else h
             if case.more == "tokens":
-                h = self.tokens(h.transpose(1, 3)).transpose(1, 3)
+                h = self.tokens(input=h.transpose(1, 3)).transpose(1, 3)
             if case.more == "function":
                 h = nn.functional.linear(h.transpose(1, 3), self.tokens.weight).transpose(1, 3)
             if case.more == "transposed":

@@ -74,8 +74,9 @@ RULES = (
         "What you may count on.",
         "Where a gradient is asked for, grad mode is on when you are called. What you are given runs no backward pass "
         "of its own, and does not switch grad mode. No hook on a tensor gets `None`. A model that changes "
-        "a buffer writes into it. Nobody changes a list or dict that you were given or returned. Passes that you run "
-        "may fill the `.grad` of leaves that the contract does not mention.",
+        "a buffer writes into it, and no model catches what a part of it raises. Nobody changes a list or dict that "
+        "you were given or returned. Passes that you run may fill the `.grad` of leaves that the contract does not "
+        "mention.",
     ),
 )
 

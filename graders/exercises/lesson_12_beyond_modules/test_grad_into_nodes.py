@@ -27,7 +27,7 @@ def keep(result, name, grads):
 
 
 def hooked(y, node_names, note=keep, nodes=None):
-    """A dict that `note(result, name, grads)` fills in a pass, and the hooks. It looks at `nodes`, by default at all."""
+    """A dict that `note(result, name, grads)` fills in a pass, and the hooks, on some of `nodes` or of all."""
     result, hooks = {}, contextlib.ExitStack()
     for node, name in (nodes or nodes_of(y)).items():
         if name in node_names:
@@ -163,7 +163,7 @@ class TestGradIntoNodes:
             return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0].detach()}))
 
         def hook_left_behind(y, node_names):
-            found, hooks = hooked(y, node_names)
+            found, _ = hooked(y, node_names)
             y.backward()
             return found
 

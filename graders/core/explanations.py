@@ -142,6 +142,13 @@ LEFT_FROM_EARLIER = Explanation(
     "your hooks.",
 )
 """For answers whose first story shows something else when it is run again."""
+FIRST_RESULT = Explanation(
+    LEFT_FROM_EARLIER.id,
+    "The first call of all is right, and later ones give its result once more: something outlives a call of your "
+    "function. Make lists and dicts inside it, not at the top of the cell or as a default argument, and return what "
+    "this call has put there.",
+)
+"""For answers that show in a later case what they showed in the first."""
 
 BY_OBSERVATION: Mapping[str, Explanation] = {
     r"^the exception\b.* None$|is swallowed\b.* True$": Explanation(

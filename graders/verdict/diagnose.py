@@ -21,7 +21,7 @@ from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
 from graders.core.wrong_keys import NOTHING_RECORDED, explain_keys
 from graders.core.wrong_types import explain_none, explain_wrong_type
-from graders.verdict.explaining import outlives_a_call
+from graders.verdict.outliving import outlives_a_call
 
 
 def diagnose_answer(

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
-from graders.core.explanations import Explanation, Findings
+from graders.core.explanations import FIRST_RESULT, Explanation, Findings
 from graders.core.transcript import Outcome
-from graders.scenes.scene import EXAMPLE, NOT_THE_SAME_AGAIN
+from graders.scenes.scene import EXAMPLE
 from graders.verdict.comparing import find_differences
 from graders.verdict.comparison import Comparison, Differences, float_tolerance
 from graders.verdict.implementations import Implementation, Play
+from graders.verdict.outliving import repeats_first_result
 
 NOTHING_DONE = Implementation(
     "nothing-done",
@@ -81,12 +82,10 @@ def explain_outcomes(comparison: Comparison, draws: Sequence[Inputs], outcomes: 
             if outcome.seen is not None
         }
         inquiry = _Inquiry(comparison.sections, answer)
-        return inquiry.findings(_suspects(comparison, play, draws, outcomes, inquiry))
-
-
-def outlives_a_call(outcomes: Sequence[Outcome]) -> bool:
-    """Whether something of an answer was left from one call to the next: its first story shows something else again."""
-    return any(NOT_THE_SAME_AGAIN in outcome.seen.keys for outcome in outcomes if outcome.seen)
+        findings = inquiry.findings(_suspects(comparison, play, draws, outcomes, inquiry))
+        if findings.causes or not repeats_first_result(comparison.sections[0], answer, outcomes):
+            return findings
+        return Findings((FIRST_RESULT,), (comparison.sections[0],), frozenset(inquiry.failing[1:]))
 
 
 class _Inquiry:

@@ -44,15 +44,16 @@ from graders.core import course
 from graders.core.errors import BadExercise, ExerciseDefect
 from graders.core.exercise import Ask, Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake, Told
 from graders.core.expect import Mismatch, Seen
-from graders.core.explanations import Findings
+from graders.core.explanations import LEFT_FROM_EARLIER, Findings
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.core.transcript import Outcome
 from graders.scenes.scene import Scene, stories
 from graders.verdict.comparison import Comparison
 from graders.verdict.contract import Contract
 from graders.verdict.covering import covering_cases
-from graders.verdict.explaining import NOTHING_DONE, explain_outcomes, outlives_a_call
+from graders.verdict.explaining import NOTHING_DONE, explain_outcomes
 from graders.verdict.implementations import Implementation
+from graders.verdict.outliving import outlives_a_call
 from graders.verdict.planting import NOTHING, Planted
 from graders.verdict.refusing import Refusal, find_refusal
 from graders.verdict.ways import no_handle, wrong_ways
@@ -135,7 +136,7 @@ class SceneExercise(Exercise):
         if not found:
             return Told()
         is_off = found.program.rfind("set_grad_enabled(False)") > found.program.rfind("set_grad_enabled(True)")
-        again = outlives_a_call(outcomes) and not found.shows_cause
+        again = (LEFT_FROM_EARLIER.id in causes or outlives_a_call(outcomes)) and not found.shows_cause
         ends = is_off * GRADIENTS_ON + again * RIGHT_AT_FIRST
         return Told(found.program + ends, found.promise, found.difference)
 

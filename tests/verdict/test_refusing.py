@@ -11,6 +11,7 @@ import torch
 from graders.author.prove_programs import program_problem
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Seen
+from graders.core.explanations import FIRST_RESULT
 from graders.core.results import Status
 from graders.core.transcript import Outcome, raised_outcome
 from graders.marking.in_process import check_namespace, probe_outcomes
@@ -74,6 +75,23 @@ def test_what_outlives_a_call_is_said_below_a_program_that_may_be_right_at_first
     first = capsys.readouterr().out
     exec(result.program, space)
     assert capsys.readouterr().out != first
+
+
+def test_the_result_of_the_very_first_call_is_known_again() -> None:
+    capture = find_scene_exercise("05-capture-activation")
+    kept = """
+from torch import nn
+def capture_activation(model, name, x, kept=[]):
+    hook = lambda module, args, output: kept.append(output.detach().clone())
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return kept[0]
+"""
+    result = check_namespace(capture, names(kept), SEED)
+    assert (result.mistake, result.message) == (FIRST_RESULT.id, FIRST_RESULT.message)
+    assert result.program.splitlines()[-1] == RIGHT_AT_FIRST.strip()
+    constant = kept.replace("return kept[0]", "return torch.full_like(x, 0.3)")
+    assert check_namespace(capture, names(constant), SEED).mistake is None
 
 
 LEFT_HOOKS = """

@@ -46,21 +46,19 @@ def plot_maps(fm, ncols=8, shared=False):
     ncols = min(ncols, len(fm))
     nrows = (len(fm) - 1) // ncols + 1
     figure = Figure(layout="constrained", figsize=(ncols, 1.2 * nrows))
-    parts = figure.subfigures(nrows, 1, squeeze=False)
-    for row in range(nrows):
-        axes = parts[row, 0].subplots(1, ncols, squeeze=False)[0]
-        for column, one in enumerate(axes):
-            k = row * ncols + column
-            if k >= len(fm):
-                one.set_visible(False)
-                continue
-            image = one.imshow(fm[k].tolist(), "gray")
-            if shared:
-                image.set_clim(fm.amin().item(), fm.amax().item())
-            one.set(title=f"{k}", xticks=[], yticks=[])
-            one.set_frame_on(False)
-            one.get_xaxis().set_visible(False)
-            one.get_yaxis().set_visible(False)
+    parts = figure.subfigures(nrows, ncols, squeeze=False)
+    for k, part in enumerate(parts.flat):
+        one = part.subplots()
+        if k >= len(fm):
+            one.set_visible(False)
+            continue
+        image = one.imshow(fm[k].tolist(), "gray")
+        if shared:
+            image.set_clim(fm.amin().item(), fm.amax().item())
+        one.set(title=f"{k}", xticks=[], yticks=[])
+        one.set_frame_on(False)
+        one.get_xaxis().set_visible(False)
+        one.get_yaxis().set_visible(False)
     return figure
 """,
     """

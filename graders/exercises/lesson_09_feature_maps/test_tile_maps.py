@@ -16,22 +16,23 @@ def in_order(k, rows, columns):
     return divmod(k, columns)
 
 
-def sheet(fm, columns, pad, fill, rows=None, place=in_order, empty=None, rim=0, end=0, swapped=False):
-    """A sheet of tiles; `empty` is what fills places without one.
-
-    `rim` is the space around the sheet, and `end` that behind its last row and column. Height and width may be
-    `swapped`.
-    """
+def sheet(fm, columns, pad, fill, rows=None, place=in_order, empty=None, swapped=False):
+    """A sheet of tiles; `empty` is what fills places without one. Height and width may be `swapped`."""
     fm = fm.numpy()
     count, height, width = fm.mT.shape if swapped else fm.shape
     rows = math.ceil(count / columns) if rows is None else rows
-    inner = (rows * (height + pad) - pad, columns * (width + pad) - pad)
-    made = np.full(tuple(max(size, 0) + 2 * rim + end for size in inner), fill, dtype=np.float32)
+    size = max(rows * (height + pad) - pad, 0), columns * (width + pad) - pad
+    made = np.full(size, fill, dtype=np.float32)
     for k in range(rows * columns):
         row, column = place(k, rows, columns)
-        top, left = rim + row * (height + pad), rim + column * (width + pad)
+        top, left = row * (height + pad), column * (width + pad)
         made[top : top + height, left : left + width] = fm[k] if k < count else fill if empty is None else empty
     return made
+
+
+def ended(fm, columns, pad, fill, **how):
+    """A sheet with gaps behind its last row and column, too."""
+    return np.pad(sheet(fm, columns, pad, fill, **how), (0, pad), constant_values=fill)
 
 
 @exercise(
@@ -109,20 +110,19 @@ class TestTileMaps:
 
         def pad_around_the_sheet(fm, ncols, pad=1, fill=0.0):
             """Your sheet has padding at its rim. The `pad` pixels go between tiles only: n tiles have n - 1 gaps."""
-            return sheet(fm, min(ncols, len(fm)), pad, fill, rim=pad)
+            return np.pad(sheet(fm, min(ncols, len(fm)), pad, fill), pad, constant_values=fill)
 
         def pad_at_the_end(fm, ncols, pad=1, fill=0.0):
             """Your sheet ends with padding, below and on the right. The `pad` pixels go between tiles only: n tiles
             have n - 1 gaps.
             """
-            return sheet(fm, min(ncols, len(fm)), pad, fill, end=pad)
+            return ended(fm, min(ncols, len(fm)), pad, fill)
 
         def cut_off_nothing(fm, ncols, pad=1, fill=0.0):
             """With `pad=0` your sheet is empty: `sheet[:-pad]` is `sheet[:0]` then. Make the sheet as large as it has
             to be, or cut it with `sheet[:height, :width]`.
             """
-            made = sheet(fm, min(ncols, len(fm)), pad, fill, end=pad)
-            return made[:-pad, :-pad]
+            return ended(fm, min(ncols, len(fm)), pad, fill)[:-pad, :-pad]
 
         def no_gaps(fm, ncols, pad=1, fill=0.0):
             """Your tiles touch. Leave `pad` pixels between neighbours, across and down."""
@@ -133,11 +133,19 @@ class TestTileMaps:
             the top and `column * (W + pad)` from the left.
             """
             columns = min(ncols, len(fm))
-            rows, made = math.ceil(len(fm) / columns), sheet(fm, columns, pad, fill)
+            made, tiles = sheet(fm, columns, pad, fill), sheet(fm, columns, 0, fill)
             made[:] = fill
-            tiles = sheet(fm, columns, 0, fill, rows=rows)
             made[: len(tiles), : tiles.shape[1]] = tiles
             return made
+
+        def dimensions_not_swapped(fm, ncols, pad=1, fill=0.0):
+            """`reshape` alone puts whole tiles one after another, but a row of the sheet goes through several tiles.
+            Swap dimensions before it: `permute(0, 2, 1, 3)` makes [rows, columns, H, W] into [rows, H, columns, W].
+            """
+            columns = min(ncols, len(fm))
+            tiles = ended(fm, 1, pad, fill, rows=math.ceil(len(fm) / columns) * columns)
+            made = tiles.reshape(-1, columns * tiles.shape[1])
+            return made[: len(made) - pad, : made.shape[1] - pad]
 
         def height_and_width_swapped(fm, ncols, pad=1, fill=0.0):
             """You took the height of the maps for their width. `fm` is [C, H, W]: `C, H, W = fm.shape`."""
@@ -158,6 +166,14 @@ class TestTileMaps:
 
         def another_fill__2(fm, ncols, pad=1, fill=0.0):
             return sheet(fm, min(ncols, len(fm)), pad, fill, empty=0.0)
+
+        def wrote_over_zeros(fm, ncols, pad=1, fill=0.0):
+            """You wrote `fill` wherever the sheet holds a 0, and maps have zeros, too. Begin with a sheet full of
+            `fill`, and write the tiles into it.
+            """
+            made = sheet(fm, min(ncols, len(fm)), pad, 0.0)
+            made[made == 0] = fill
+            return made
 
         def shared_memory(fm, ncols, pad=1, fill=0.0):
             """When the caller's tensor changed, an array that you had returned changed, too: the two share their

@@ -87,18 +87,15 @@ class TestTopChannels:
             return [index + 1 for index in fm.mean((1, 2)).topk(k).indices.tolist()]
 
         def ranked_by_abs(fm, k):
-            """You ranked the channels by absolute values, and a strongly negative channel came to the front. Use the
-            signed mean.
+            """You ranked the channels by absolute values, squares or norms, and a strongly negative channel came to the
+            front. Use the signed mean: `fm.mean((1, 2))`.
             """
             return fm.abs().mean((1, 2)).topk(k).indices.tolist()
 
         def ranked_by_abs__2(fm, k):
             return fm.mean((1, 2)).abs().topk(k).indices.tolist()
 
-        def ranked_by_norm(fm, k):
-            """You ranked the channels by their norms, in which negative values count as much as positive ones. Rank
-            them by their mean: `fm.mean((1, 2))`.
-            """
+        def ranked_by_abs__3(fm, k):
             return fm.flatten(1).norm(dim=1).topk(k).indices.tolist()
 
         def means_over_the_channels(fm, k):
@@ -149,3 +146,10 @@ class TestTopChannels:
 
         def no_python_ints__2(fm, k):
             return list(fm.mean((1, 2)).topk(k).indices)
+
+        def no_python_ints__3(fm, k):
+            return list(fm.mean((1, 2)).numpy().argsort()[::-1][:k])
+
+        def one_too_few(fm, k):
+            """Your list is one channel short: `[:-k:-1]` stops before the entry `-k`. Write `[::-1][:k]`."""
+            return fm.mean((1, 2)).argsort().tolist()[:-k:-1]

@@ -11,7 +11,7 @@ from graders.scenes.stories import feature_maps
 def scaled(values, axes=(1, 2), flat=0.0, least=0.0):
     """From 0 to 1 over these axes; `flat` where the span is not larger than `least`."""
     low, high = values.min(axis=axes, keepdims=True), values.max(axis=axes, keepdims=True)
-    return np.where(high - low <= least, flat, (values - low) / np.where(high == low, 1, high - low)).astype(np.float32)
+    return np.where(high - low <= least, flat, (values - low) / np.where(high == low, 1, high - low))
 
 
 def as_array(fm):
@@ -227,4 +227,4 @@ class TestNormalizeMaps:
             return scaled_in_place(fm).copy()
 
         def not_float32(fm):
-            return scaled(as_array(fm)).astype(np.float64)
+            return scaled(fm.detach().double().numpy())

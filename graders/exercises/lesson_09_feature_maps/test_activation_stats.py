@@ -111,6 +111,12 @@ class TestActivationStats:
             """
             return stats(layers, step, batches, key=lambda name: list(layers)[-1])
 
+        def one_record_for_all(layers, step, batches):
+            """All layers wrote into the same lists: `dict.fromkeys(layers, record)` puts one object under every key.
+            Make a record for each, as in `{name: [] for name in layers}`.
+            """
+            return dict.fromkeys(layers, stats(layers, step, batches, key=lambda name: "")[""])
+
         def only_the_last_step(layers, step, batches):
             """You kept only one step: each call of a hook replaced what the call before had found. Append to a list."""
             found = stats(layers, step, batches)

@@ -43,7 +43,7 @@ def a_training(draw: Draw, case: Any) -> Any:
         model[0].register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":
         model[0].register_forward_hook(lambda module, args, out: out + 0.7)
-    layers = {"b": model[2], "a": model[0]}
+    layers = {"b.0": model[2], "a": model[0]}
 
     def step(batch: Tensor) -> None:
         loss = (model(batch) - 1).square().mean()

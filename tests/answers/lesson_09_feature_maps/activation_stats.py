@@ -1,5 +1,7 @@
 """Answers to 09-activation-stats."""
 
+from graders.author.answers import Wrong, changed
+
 RIGHT = [
     """
 import numpy as np
@@ -73,6 +75,15 @@ def activation_stats(layers, step, batches):
             h.remove()
     return out
 """,
+]
+
+WRONG = [
+    Wrong(
+        "puts the layers into a ModuleDict, in whose keys no dot may be",
+        violates="under each key of the dict `layers`",
+        check="raised",
+        source=changed(RIGHT[0], ("for name in layers:", "for name in torch.nn.ModuleDict(layers):")),
+    ),
 ]
 
 SURVIVORS = {

@@ -29,6 +29,14 @@ def described(parts, correction=0):
     return {"mean": rows.mean(1), "var": rows.var(1, correction=correction), "zero_frac": zeros}
 
 
+def averaged(parts):
+    """The means of what the parts show one by one, and the variance that follows from these."""
+    each = [described([part]) for part in parts]
+    mean, zeros = (sum(one[name] for one in each) / len(each) for name in ("mean", "zero_frac"))
+    squares = sum(one["var"] + one["mean"].square() for one in each) / len(each)
+    return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros}
+
+
 @exercise(
     "09-channel-stats",
     points=3,
@@ -97,10 +105,14 @@ class TestChannelStats:
             return {name: sum(one[name] for one in each) / len(each) for name in each[0]}
 
         def averaged_batch_stats__2(model, layer, batches):
-            each = [described([part]) for part in parts_of(model, layer, batches)]
-            mean, zeros = (sum(one[name] for one in each) / len(each) for name in ("mean", "zero_frac"))
-            squares = sum(one["var"] + one["mean"].square() for one in each) / len(each)
-            return {"mean": mean, "var": squares - mean.square(), "zero_frac": zeros}
+            return averaged(parts_of(model, layer, batches))
+
+        def averaged_batch_stats__3(model, layer, batches):
+            """You averaged what you had found for each sample. Samples may differ in size, and a value in a small one
+            counts more then. Add up sums and counts, and divide once at the end.
+            """
+            outputs = parts_of(model, layer, batches, torch.clone)
+            return averaged([rows_of(sample[None]) for output in outputs for sample in output])
 
         def only_last_call(model, layer, batches):
             """Your result describes only the last output: each call of the layer overwrites what was kept from the call
@@ -111,18 +123,31 @@ class TestChannelStats:
         def only_last_call__2(model, layer, batches):
             return described([parts_of(model, layer, [batch])[-1] for batch in batches])
 
-        def stored_alias(model, layer, batches):
-            """You kept the outputs as they are, and a later in-place operation overwrote them. Add up inside the hook;
-            then there is nothing to keep.
-            """
-            outputs = parts_of(model, layer, batches, rows=lambda output: output)
+        def only_last_call__3(model, layer, batches):  # kept as it is
+            outputs = [parts_of(model, layer, [batch], torch.detach)[-1] for batch in batches]
             return described([rows_of(output) for output in outputs])
 
+        def stored_alias(model, layer, batches):
+            """You kept the outputs, and a later in-place operation overwrote them; `.double()` copies nothing that is
+            float64 already. Add up inside the hook; then there is nothing to keep.
+            """
+            return described([rows_of(output) for output in parts_of(model, layer, batches, torch.detach)])
+
+        def stored_alias__2(model, layer, batches):
+            return described([rows_of(output) for output in parts_of(model, layer, batches, torch.Tensor.double)])
+
         def four_dimensions_only(model, layer, batches):
-            """Your reduction names dimensions that a two-dimensional output does not have.
+            """You count on dimensions that a two-dimensional output does not have.
             `output.transpose(0, 1).flatten(1)` has one row for each channel in any case.
             """
             return described(parts_of(model, layer, batches, lambda output: output.double().sum((0, 2, 3))[:, None]))
+
+        def four_dimensions_only__2(model, layer, batches):
+            def rows(output):
+                B, C, H, W = output.shape
+                return rows_of(output).reshape(C, B * H * W)
+
+            return described(parts_of(model, layer, batches, rows))
 
         def over_the_batch_only(model, layer, batches):
             """You described each position of the output by itself, and put only the samples together. All values of a

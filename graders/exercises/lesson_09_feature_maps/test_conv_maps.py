@@ -75,8 +75,7 @@ class TestConvMaps:
     **Fine print.** Subclasses of `nn.Conv2d` count. Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`,
     do not, and neither do modules that the model calls although they are not part of it (from a plain list, say). If
     the model itself is an `nn.Conv2d`, its name is `""`; one with two names gets the one that `model.named_modules()`
-    lists. Each `nn.Conv2d` is called once, and none
-    contains another. Other people's hooks on a convolution only watch.
+    lists. Each `nn.Conv2d` is called once, and none contains another. Other people's hooks on a convolution only watch.
     """
 
     reference = maps

@@ -1,7 +1,5 @@
 """Answers to 09-plot-maps."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import math
@@ -97,17 +95,6 @@ def plot_maps(fm, ncols=8, shared=False):
         axes.twinx().set_axis_off()
     return figure
 """,
-]
-
-WRONG = [
-    Wrong(
-        "leaves the settings of matplotlib itself",
-        violates="as do the settings of matplotlib (`rcParams`)",
-        check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source=changed(
-            RIGHT[0], ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")
-        ),
-    ),
 ]
 
 SURVIVORS = {

@@ -670,11 +670,7 @@ def signal_report(model, loss_fn, x):
         def hook(module, args, output):
             values = [output] if isinstance(output, torch.Tensor) else output
             values = values.values() if isinstance(values, dict) else values
-            tensors = [
-                v
-                for v in values
-                if isinstance(v, torch.Tensor) and v.is_floating_point()
-            ]
+            tensors = [v for v in values if v.is_floating_point()]
             count, arrived = sum(t.numel() for t in tensors), []
             for t in tensors:
                 if t.requires_grad:
@@ -1146,10 +1142,7 @@ def wrong_mode(model, x):
             buffer.copy_(old)
 
     def copied(values):
-        return [
-            value.clone() if isinstance(value, torch.Tensor) else value
-            for value in values
-        ]
+        return [value.clone() for value in values]
 
     def tensors(output):
         values = (
@@ -1159,7 +1152,7 @@ def wrong_mode(model, x):
             if isinstance(output, tuple)
             else [output]
         )
-        return [value for value in copied(values) if isinstance(value, torch.Tensor)]
+        return copied(values)
 
     def before(module, args, kwargs):
         if busy:  # a call inside of one of our own

@@ -92,7 +92,7 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("model[1]",),
     ),
     "a tuple": (
-        f"{FORWARD}(x, 'a text', x.argmax() if self.training else x.argmin())",
+        f"{FORWARD}(x, x.argmax() if self.training else x.argmin())",
         "nn.Sequential(nn.Linear(3, 3), Part())",
         ("model[1]",),
     ),

@@ -12,7 +12,6 @@ PAIR = """class Pair(nn.PReLU):
         return """
 PARTS = {
     "one": "x[:, :1] * self.weight[0]",
-    "note": "'a text'",
     "steps": "torch.tensor([30, 40])",
     "two": "x.double() * self.weight",
     "unused": "5 * x",
@@ -31,7 +30,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "under no_grad": ("", LINEAR, ("h = h + torch.no_grad()(lambda: self.part(h))()",)),
     "unused": ("", LINEAR, ("self.part(h)",)),
     "its own parameter": (PAIR + "self.weight", "Pair(3)", ("h = h + self.part(h)",)),
-    "a tuple": (PAIR + TUPLE, "Pair(3)", ("parts = self.part(h)", JOINED.format("parts[0]", "parts[3]"))),
+    "a tuple": (PAIR + TUPLE, "Pair(3)", ("parts = self.part(h)", JOINED.format("parts[0]", "parts[2]"))),
     "a dict": (PAIR + DICT, "Pair(3)", ("parts = self.part(h)", JOINED.format("parts['one']", "parts['two']"))),
     "frozen before": ("", LINEAR, ("h = self.part(h)",)),
     "replaced by a hook": ("", LINEAR, ("h = self.part(h)",)),

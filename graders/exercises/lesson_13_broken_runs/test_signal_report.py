@@ -28,7 +28,7 @@ def calls_of(
 
     def note(name, m, args, out):
         out = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
-        tensors = [t for t in out if torch.is_tensor(t) and t.is_floating_point()][parts]
+        tensors = [t for t in out if t.is_floating_point()][parts]
         calls.append((name, [keep(t.detach()) for t in tensors], tensors if late else edges_of(tensors)))
 
     hooks = [m.register_forward_hook(partial(note, name), **how) for name, m in leaves]
@@ -108,10 +108,10 @@ class TestSignalReport:
     >>> signal_report(nn.Sequential(layer), lambda out: out.sum(), torch.tensor([[1.0, 7.0]]))
     [('0', 10.0, 1.0)]
 
-    **Fine print.** The RMS is the root of the mean of the squares, in any precision. A leaf may return a flat tuple or
-    dict: its floating-point tensors count as one long tensor. A gradient that does not arrive is 0; the loss may have
-    no graph, and it calls no leaf. A leaf may return its own parameter: leave no hook there. Your function may be
-    called under `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
+    **Fine print.** The RMS is the root of the mean of the squares, in any precision. A leaf may return a tuple or dict
+    of tensors: floating-point ones count as one long tensor. A gradient that does not arrive is 0; the loss may have no
+    graph, and it calls no leaf. A leaf may return its own parameter: leave no hook there. Your function may be called
+    under `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
     """
 
     def reference(model, loss_fn, x):
@@ -209,20 +209,6 @@ class TestSignalReport:
             """You reported names of classes. The task asks for the name of the leaf in `model.named_modules()`."""
             modules = dict(model.named_modules())
             return [(type(modules[name]).__name__, *sizes) for name, *sizes in report(calls_of(model, loss_fn, x))]
-
-        def texts_taken_for_tensors(model, loss_fn, x):
-            """A leaf may return a tuple or dict in which not everything is a tensor: here it holds a text, too. Count
-            what is a tensor, and of these the floating-point ones: `torch.is_tensor(t) and t.is_floating_point()`.
-            """
-
-            def hook(module, args, out):
-                for t in out.values() if isinstance(out, dict) else out:
-                    t.is_floating_point()
-
-            with contextlib.ExitStack() as stack:
-                for module in model.modules():
-                    stack.enter_context(module.register_forward_hook(hook))
-                return report(calls_of(model, loss_fn, x))
 
         def gradient_by_name(model, loss_fn, x):
             """A leaf that is called twice shows one gradient in both entries: you kept gradients by name, so that of

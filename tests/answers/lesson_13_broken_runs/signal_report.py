@@ -16,7 +16,7 @@ def signal_report(model, loss_fn, x):
             output = tuple(output.values())
         if not isinstance(output, tuple):
             output = (output,)
-        return [t for t in output if torch.is_tensor(t) and t.dtype.is_floating_point]
+        return [t for t in output if t.dtype.is_floating_point]
 
     def note(name, output):
         tensors = floats(output)
@@ -52,7 +52,7 @@ import torch
 
 def parts(output):
     values = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else [output]
-    return [v for v in values if isinstance(v, torch.Tensor) and v.is_floating_point()]
+    return [v for v in values if v.is_floating_point()]
 
 class Row:
     def __init__(self, name, tensors):

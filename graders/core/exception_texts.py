@@ -67,6 +67,13 @@ BY_TEXT = (
         "largest singular value. The root of the sum of all squares is `t.norm()`, whatever the shape.",
     ),
     (
+        r"needed for gradient computation has been modified by an inplace operation",
+        "changed-before-backward",
+        "A tensor was changed in place after the forward pass had used it, and the backward pass needs it as it was. "
+        "Put buffers back only after that pass. In a hook compute a new tensor: `2 * output`, and not "
+        "`output.mul_(2)`.",
+    ),
+    (
         r"through the graph a second time",
         "second-pass-of-a-graph",
         "A backward pass frees its graph, and you started a second one through it. One pass is often enough: hooks, "

@@ -1,5 +1,6 @@
 """Exercise 13-changed-by-hooks."""
 
+import copy
 from contextlib import contextmanager
 
 import torch
@@ -162,17 +163,24 @@ class TestChangedByHooks:
                     found[name] = [p.grad if grad is None else p.grad + grad for grad in found[name]]
             return unlike(found)
 
-        def module_hooks_left__2(model, loss_fn, x):
-            return unlike(both(model, loss_fn, x, of_modules=KINDS[:2]))
+        def module_hooks_left__2(model, loss_fn, x):  # in a deep copy, where they may call layers of the model
+            with grads_and_buffers_kept(model, x):
+                now = one_pass(model, loss_fn, x)
+            with grads_and_buffers_kept(model, x):
+                before = one_pass(copy.deepcopy(model), loss_fn, x)
+            return unlike({name: (before[name], now[name]) for name in now})
 
         def module_hooks_left__3(model, loss_fn, x):
+            return unlike(both(model, loss_fn, x, of_modules=KINDS[:2]))
+
+        def module_hooks_left__4(model, loss_fn, x):
+            return unlike(both(model, loss_fn, x, of_modules=["_forward_hooks", "_backward_hooks"]))
+
+        def module_hooks_left__5(model, loss_fn, x):
             """You miss what backward pre-hooks change: they were still there in the pass without hooks. A module keeps
             its hooks in four dicts, and theirs is `_backward_pre_hooks`.
             """
             return unlike(both(model, loss_fn, x, of_modules=[kind for kind in KINDS if kind != "_backward_pre_hooks"]))
-
-        def module_hooks_left__4(model, loss_fn, x):
-            return unlike(both(model, loss_fn, x, of_modules=["_forward_hooks", "_backward_hooks"]))
 
         def buffers_moved_on(model, loss_fn, x):
             """You named a parameter whose gradient no hook changes: it depends on a buffer, which your first pass

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from graders.exercises.authoring import exercise
+from graders.exercises.lesson_13_broken_runs.programs import State
 from graders.exercises.lesson_13_broken_runs.silent_models import SILENT
 from graders.scenes.scene import stories
 from graders.scenes.stories import silent_channels as silent
@@ -189,11 +190,36 @@ class TestDeadChannels:
         def zero_once__2(model, batches):
             return dead(fired(model, batches, alive=lambda rows: (rows != 0).all(1)))
 
-        def of_images_alone(model, batches):
-            """Your line counts on 3 dimensions or more, and what leaves a ReLU may have 2, as behind an `nn.Linear`.
-            `output.transpose(0, 1).flatten(1)` has one row for each channel, for 2 dimensions and for 5.
+        def one_number_of_dimensions(model, batches):
+            """Your line does not fit every number of dimensions: what leaves a ReLU has 2 behind an `nn.Linear`, and 3
+            to 5 behind a convolution. `output.transpose(0, 1).flatten(1)` has one row for each channel in all of them.
             """
             return dead(fired(model, batches, keep=lambda out: out.flatten(2)))
+
+        def one_number_of_dimensions__2(model, batches):
+            found = {}
+
+            def hook(module, args, out):
+                found[module] = found.get(module, False) | (out.detach() != 0).any(0)
+
+            with contextlib.ExitStack() as stack:
+                for module in model.modules():
+                    if isinstance(module, nn.ReLU):
+                        stack.enter_context(module.register_forward_hook(hook))
+                for batch in batches:
+                    model(batch)
+            channels = {name: (~found[m]).nonzero()[:, 0].tolist() for name, m in model.named_modules() if m in found}
+            return {name: listed for name, listed in channels.items() if listed}
+
+        def another_mode(model, batches):
+            return dead(fired(model.eval(), batches))
+
+        def another_mode__2(model, batches):
+            before = State(model)
+            try:
+                return dead(fired(model.eval(), batches))
+            finally:
+                before.put_back([])
 
         def hook_returned_something(model, batches):
             """Your hook returned something, and it took the place of what leaves the ReLU; a lambda returns the value

@@ -78,12 +78,14 @@ class Draft:
         return [], f"nn.Sequential({', '.join([*before, *layers.values()])})", names
 
     def _class(self, net: str, start: str, layers: dict[str, str], rng: Rng) -> tuple[list[str], str, dict[str, str]]:
-        """Layers that are called by name, and defined in any order."""
+        """Layers that are called by name, and defined in another order."""
         steps = [*self.steps, "return h"] if self.steps[-1] != HEAD else [*self.steps[:-1], "return self.head(h)"]
         names = {part: rng.choice(NAMES.get(part, (part,))) for part in layers}
         lines = [f"class {net}(nn.ModuleDict):", "    def forward(self, x):"]
         lines += [f"        {step}" for step in nested(steps)]
-        made = ", ".join(f"{names[part]!r}: {layers[part]}" for part in rng.shuffled(list(layers)))
+        ends = rng.shuffled(["stem", "body"])  # what is called last is defined neither first nor last
+        order = [ends[0], *rng.shuffled([part for part in layers if part not in ends]), ends[1]]
+        made = ", ".join(f"{names[part]!r}: {layers[part]}" for part in order)
         return lines, f"{net}({{{made}}})", {part: f".{name}" for part, name in names.items()}
 
 

@@ -160,6 +160,9 @@ class TestDiagnose:
             """
             return answer(*args, cut=lambda run, lr: first(run.without[::-1]))
 
+        def the_first_of_those_cut__3(*args):  # in the order of `named_modules()`
+            return answer(*args, cut=lambda run, lr: first(run.without))
+
         def the_first_call_of_all(*args):
             """The label is right. You named a layer far from the loss, where the gradient is smallest or largest. Going
             back from the loss, it starts where the bound is passed: the last call beyond it. A leaf that is called

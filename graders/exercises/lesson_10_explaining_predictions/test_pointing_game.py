@@ -52,6 +52,7 @@ def share(cam, boxes, place):
             "the arguments are unchanged": heat_maps.left_alone,
         },
         axes=heat_maps.MAPS,
+        pairs=[("box", "values")],
     ),
 )
 class TestPointingGame:

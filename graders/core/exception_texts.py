@@ -293,7 +293,7 @@ BY_TEXT = (
         r"does not require grad and does not have a grad_fn",
         "backward-without-a-graph",
         "`backward()` starts at a tensor that has no graph: something before it was detached, computed under "
-        "`torch.no_grad()`, or needs no grad.",
+        "`torch.no_grad()`, or needs no grad. Where the task allows that, ask `loss.requires_grad` first.",
     ),
 )
 """What the message of an exception contains, and what explains it: an id and a message."""

@@ -21,8 +21,8 @@ _CUT = Explanation(
 _NO_VALUE = (
     (
         r"\.grad\b(?!\()",  # the attribute, and not `torch.autograd.grad(...)`
-        "`.grad` is `None` here: no pass has filled it yet (a hook on a tensor runs before that), it was set to "
-        "`None`, or the tensor is no leaf.",
+        "`.grad` is `None` here: no pass has filled it yet (a hook on a tensor runs before that), no gradient "
+        "reaches the tensor, it is no leaf, or somebody set it to `None`.",
     ),
     (r"\.grad_fn\b", "`.grad_fn` is `None` here, as that of every leaf is."),
     (

@@ -217,6 +217,7 @@ def hook_that_replaces_nothing() -> None:
         (lambda: leaf().grad.zero_(), "line 2 of its cell: model(x)", None),
         (lambda: torch.autograd.grad(leaf().sum(), torch.ones(2)), "", "asked-what-needs-no-grad"),
         (lambda: torch.ones(()).backward(), "", "backward-without-a-graph"),
+        (lambda: leaf().exp().mul_(2).sum().backward(), "", "changed-before-backward"),
         (count_without_nonlocal, "", "assigned-inside"),
         (call_oneself, "", "calls-itself"),
         (clear_in_a_loop, "", "changed-while-looping"),

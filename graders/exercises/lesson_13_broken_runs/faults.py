@@ -73,7 +73,7 @@ class Draft:
 
     def _chain(self, net: str, start: str, layers: dict[str, str], rng: Rng) -> tuple[list[str], str, dict[str, str]]:
         """Layers one after the other, at other places each time."""
-        before = ["nn.Tanh()"] * rng.integer(0, 2)
+        before = ["nn.Tanh()"] * rng.integer(1, 2)  # at the first one no gradient arrives
         names = {part: f"[{index}]" for index, part in enumerate(layers, len(before))}
         return [], f"nn.Sequential({', '.join([*before, *layers.values()])})", names
 

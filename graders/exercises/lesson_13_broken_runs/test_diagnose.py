@@ -155,12 +155,12 @@ class TestDiagnose:
             return answer(*args, cut=lambda run, lr: first(name for name in run.called if name in run.without))
 
         def the_first_of_those_cut__2(*args):
-            """The label is right. But you took the last one in the order of `named_modules()`, and a model may call its
-            layers in another order. Of those that no gradient reaches, name the one that is called last.
+            """The label is right. But you took the first or the last one in the order of `named_modules()`, and a model
+            may call its layers in another order. Of those that no gradient reaches, name the one that is called last.
             """
             return answer(*args, cut=lambda run, lr: first(run.without[::-1]))
 
-        def the_first_of_those_cut__3(*args):  # in the order of `named_modules()`
+        def the_first_of_those_cut__3(*args):
             return answer(*args, cut=lambda run, lr: first(run.without))
 
         def the_first_call_of_all(*args):

@@ -85,22 +85,6 @@ def clip_and_log(t, lo, hi):
     return log
 """,
     ),
-    Wrong(
-        "keeps the first pass",
-        violates="Each pass stores new copies",
-        check="test_the_dict_is_empty_at_first_and_holds_both_gradients_of_each_pass",
-        source="""
-def clip_and_log(t, lo, hi):
-    log = {}
-    def hook(grad):
-        clipped = grad.clamp(lo, hi)
-        log.setdefault("raw", grad.detach().clone())
-        log["clipped"] = clipped.detach().clone()
-        return clipped
-    t.register_hook(hook)
-    return log
-""",
-    ),
 ]
 
 SURVIVORS = {

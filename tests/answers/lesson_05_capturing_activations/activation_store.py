@@ -146,16 +146,6 @@ class ActivationStore(ExitStack):
 
 WRONG = [
     Wrong(
-        "writes nothing",
-        violates="one copy, without a graph, for each call",
-        check="test_every_call_in_a_block_is_recorded",
-        source="""
-class ActivationStore:
-    def __init__(self, model, names):
-        self.data = {}
-""",
-    ),
-    Wrong(
         "takes off the latest hooks, whoever registered them",
         violates="Outside the block the model has none of the store's hooks",
         check="test_nothing_is_recorded_outside_a_block",

@@ -92,20 +92,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "takes modules whose names begin like one",
-        violates="maps each name in the list `names` to the output of that submodule",
-        check="test_every_named_output_is_returned",
-        source=changed(
-            CAPTURE_MANY,
-            ("for name in names:", "for name, module in model.named_modules():"),
-            (
-                "            def hook",
-                "            if not any(name.startswith(n) for n in names):\n"
-                "                continue\n            def hook",
-            ),
-        ),
-    ),
-    Wrong(
         "one dict for all calls, copied in the end",
         violates="even while another call runs",
         check="test_two_calls_at_the_same_time_do_not_disturb_each_other",

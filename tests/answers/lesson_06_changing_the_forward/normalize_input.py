@@ -65,19 +65,6 @@ def normalize_input(module, mean, std):
 
 WRONG = [
     Wrong(
-        "in place where there is no graph",
-        violates="Leave what you were given as you found it",
-        check="test_nothing_else_changes",
-        source="""
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        if args[0].requires_grad or not args[0].is_contiguous():
-            return ((args[0] - mean) / std, *args[1:])
-        args[0].sub_(mean).div_(std)
-    return module.register_forward_pre_hook(hook)
-""",
-    ),
-    Wrong(
         "a call that raises switches it off",
         violates="in every call of `module`",
         check="test_an_exception_comes_through_and_changes_nothing",

@@ -1,7 +1,5 @@
 """Answers to 09-tile-maps."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import math
@@ -51,17 +49,6 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "adds the fill up, so that infinity becomes NaN where tiles are",
-        violates="with `pad` pixels of the value `fill` between neighbours",
-        check="test_the_channels_stand_row_by_row",
-        source=changed(
-            RIGHT[0],
-            ("left:left + width] = tile", "left:left + width] += tile - fill"),
-        ),
-    ),
-]
 
 SURVIVORS = {
     "not for all: for k, tile": "all of them, in the reverse order",

@@ -1,7 +1,5 @@
 """Answers to 10-grad-cam."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import torch
@@ -112,51 +110,6 @@ def grad_cam(model, layer, x, cls):
 """,
 ]
 
-CAM = """
-import torch
-
-def grad_cam(model, layer, x, cls):
-    kept = {}
-    handle = layer.register_forward_hook(lambda module, args, output: kept.update(A=output))
-    try:
-        logits = model(x)
-    finally:
-        handle.remove()
-    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept["A"])
-    return (gradient.mean((2, 3), keepdim=True) * kept["A"]).sum(1).relu().detach()
-"""
-BACKWARD = ("        handle.remove()\n", "        handle.remove()\n        raise\n")
-
-FAILED = "test_an_exception_comes_through_and_nothing_is_left"
-
-WRONG = [
-    Wrong(
-        "one dict for all calls, emptied at the beginning",
-        violates="even while another call runs",
-        check="raised",
-        source="""
-import torch
-
-KEPT = {}
-
-def grad_cam(model, layer, x, cls):
-    KEPT.clear()
-    with layer.register_forward_hook(lambda m, a, out: KEPT.update(A=out)):
-        logits = model(x)
-    A = KEPT["A"]
-    g, = torch.autograd.grad(logits[:, cls].sum(), A)
-    return torch.relu((g.mean((2, 3), keepdim=True) * A).sum(1)).detach()
-""",
-    ),
-    Wrong(
-        "the hook stays when the backward pass raises",
-        violates="your caller gets the exception",
-        check=FAILED,
-        source=changed(
-            CAM, ("finally:", "except BaseException:"), BACKWARD, ("    return", "    handle.remove()\n    return")
-        ),
-    ),
-]
 
 SURVIVORS = {
     "lost copy: kept['A']": "nothing after the layer overwrites its output",

@@ -124,41 +124,6 @@ def guided_backprop(model, x, cls):
 ]
 
 
-OTHER_CLASS = """
-import torch
-from torch import nn
-
-class Guided(nn.ReLU):
-    def forward(self, x):
-        y = torch.relu(x)
-        y.register_hook(lambda g: g.clamp(min=0))
-        return y
-
-def guided_backprop(model, x, cls):
-    relus = [m for m in model.modules() if isinstance(m, nn.ReLU)]
-    for m in relus:
-        m.__class__ = Guided
-    x = x.detach().clone().requires_grad_()
-    gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
-    for m in relus:
-        m.__class__ = nn.ReLU
-    return gradient
-"""
-
-EVERY_MODULE = """
-import torch
-from torch import nn
-from torch.nn.modules.module import register_module_full_backward_hook
-
-def guided_backprop(model, x, cls):
-    def clamp(module, grad_input, grad_output):
-        if isinstance(module, nn.ReLU):
-            return (grad_input[0].clamp(min=0),)
-    x = x.detach().clone().requires_grad_()
-    with register_module_full_backward_hook(clamp):
-        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
-"""
-
 BY_NAME = """
 import torch
 from torch import nn
@@ -189,26 +154,13 @@ def guided_backprop(model, x, cls):
     return gradient
 """
 
-FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
-    Wrong(
-        "a hook for every module, which forbids in-place activations",
-        violates="Other modules may work in place",
-        check="raised",
-        source=EVERY_MODULE,
-    ),
     Wrong(
         "a ReLU whose mask is open at 0",
         violates="The ReLU's rule, 0 where its input was not positive, stays.",
         check="test_the_example_of_the_contract_comes_out",
         source=changed(BY_NAME, ("[0] > 0)", "[0] >= 0)"), ("m.named_children()", "m._modules.items()")),
-    ),
-    Wrong(
-        "ReLUs are of another class when something raises",
-        violates="the first two rules still hold",
-        check=FAILED,
-        source=OTHER_CLASS,
     ),
 ]
 

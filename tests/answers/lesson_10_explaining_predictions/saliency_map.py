@@ -1,6 +1,6 @@
 """Answers to 10-saliency-map."""
 
-from graders.author.answers import Wrong, changed
+from graders.author.answers import Wrong
 
 RIGHT = [
     """
@@ -57,21 +57,6 @@ def saliency_map(model, x, classes):
 """,
 ]
 
-FROZEN = """\
-    live = [p for p in model.parameters() if p.requires_grad]
-    model.requires_grad_(False)
-    logits = """
-THAWED = """\
-    for p in live:
-        p.requires_grad_(True)
-    return"""
-SWALLOWED = """\
-    try:
-        logits = model(x)
-    except BaseException:
-        return torch.zeros_like(x[:, 0])
-"""
-FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 RESTORED = """
 import torch
@@ -110,24 +95,6 @@ WRONG = [
         violates="Leave what you were given as you found it",
         check="test_nothing_of_the_caller_changes",
         source=RESTORED,
-    ),
-    Wrong(
-        "looks at three channels",
-        violates="at each pixel the largest absolute value, over the channels",
-        check="test_each_pixel_has_its_largest_absolute_derivative",
-        source=changed(RIGHT[3], ("x.grad.abs()", "x.grad[:, :3].abs()")),
-    ),
-    Wrong(
-        "parameters stay frozen when something raises",
-        violates="the first two rules still hold",
-        check=FAILED,
-        source=changed(RIGHT[2], ("    logits = ", FROZEN), ("    return", THAWED)),
-    ),
-    Wrong(
-        "an exception is taken for a map of zeros",
-        violates="your caller gets the exception",
-        check=FAILED,
-        source=changed(RIGHT[2], ("    logits = model(x)\n", SWALLOWED)),
     ),
 ]
 

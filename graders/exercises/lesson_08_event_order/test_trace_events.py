@@ -133,6 +133,13 @@ class TestTraceEvents:
             events = traced(model, x)
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
 
+        def late_binding__2(model, x):  # of the kind
+            return [f"{event.rpartition('.')[0]}.{KINDS[-1]}" for event in traced(model, x)]
+
+        def late_binding__3(model, x):  # of both
+            *_, (last, _) = model.named_modules()
+            return [f"{last or 'net'}.{KINDS[-1]}" for _ in traced(model, x)]
+
         def registered_after_forward(model, x):
             """The backward part of your trace is empty, although a backward pass ran. Each module needs two backward
             hooks as well, and they are bound when the module is called: register them before the forward pass.
@@ -204,10 +211,13 @@ class TestTraceEvents:
             return traced(model, x, named)
 
         def children_only(model, x):
-            """You registered only on the children of the model. `model.named_modules()` gives every module in it: the
-            model itself, and the parts of its parts.
+            """`named_children()` gives only the modules directly inside the model. `model.named_modules()` gives every
+            module: the model itself, and the parts of its parts, too.
             """
             return traced(model, x, model.named_children())
+
+        def children_only__2(model, x):  # and the model itself
+            return traced(model, x, [("net", model), *model.named_children()])
 
         def cleared_grads(model, x):
             """The trace is right, but you cleared the gradients of the model. `.grad` accumulates as usual: leave out

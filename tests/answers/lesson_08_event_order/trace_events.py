@@ -32,22 +32,7 @@ def trace_events(model, x):
 )
 
 RIGHT = [
-    """
-def trace_events(model, x):
-    events, handles = [], []
-    try:
-        for name, module in model.named_modules():
-            name = name or "net"
-            handles.append(module.register_forward_pre_hook(lambda *a, n=name: events.append(f"{n}.fpre")))
-            handles.append(module.register_forward_hook(lambda *a, n=name: events.append(f"{n}.fwd")))
-            handles.append(module.register_full_backward_pre_hook(lambda *a, n=name: events.append(f"{n}.bpre")))
-            handles.append(module.register_full_backward_hook(lambda *a, n=name: events.append(f"{n}.bwd")))
-        model(x).sum().backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return events
-""",
+    TRACED,
     """
 from contextlib import ExitStack
 from torch.nn.modules import module as everywhere

@@ -13,6 +13,21 @@ def both_ends(module, s, parameters):
     return [*handles, module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g * s))]
 
 
+def at_outputs(module, s, takes=lambda t: True):
+    """Hooks on the outputs that take one; the handle is that of the forward hook."""
+
+    def hook(m, args, out):
+        for t in filter(takes, out if isinstance(out, tuple) else (out,)):
+            t.register_hook(lambda grad: grad * s)
+
+    return module.register_forward_hook(hook)
+
+
+def in_each_part(module, s):
+    """The handles of hooks on the module and on all modules inside."""
+    return [m.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * s)) for m in module.modules()]
+
+
 @exercise(
     "07-scale-backward",
     points=2,
@@ -93,6 +108,9 @@ class TestScaleBackward:
             """
             return module.register_full_backward_pre_hook(lambda m, go: s * go[0])
 
+        def not_like_grad_output__2(module, s):
+            return module.register_full_backward_pre_hook(lambda m, go: (s * go[0],))
+
         def changed_forward(module, s):
             """You scaled the output of the module itself. The values of the forward pass have to stay; only the
             gradients are scaled.
@@ -102,24 +120,30 @@ class TestScaleBackward:
             )
 
         def hooked_the_parameters(module, s):
-            """You hooked the parameters. Frozen ones take no hook, and what goes on to the layers before the module is
-            not scaled: scale `grad_output`, in a full backward pre-hook of the module.
+            """You hooked the parameters. Frozen ones take no hook, and a hook on a parameter scales nothing that goes
+            further back. Scale `grad_output`, in a full backward pre-hook of the module: all the rest follows from it.
             """
             handles = [p.register_hook(lambda grad: grad * s) for p in module.parameters()]
             return handles[-1]
 
         def hooked_the_outputs(module, s):
-            """You hooked the output itself. Some modules (Identity, Dropout in eval mode) return the very tensor that
-            they were given: your hooks are on the caller's tensor then, one more for each call, and no `remove()` ends
-            that. Use a full backward pre-hook.
+            """You hooked the output itself. Under `no_grad()` it takes no hook; and Identity, or Dropout in eval mode,
+            returns the very tensor that it was given: your hooks are on the caller's tensor then, one more for each
+            call, and no `remove()` ends that. Use a full backward pre-hook.
             """
+            return at_outputs(module, s, lambda t: t.requires_grad)
 
-            def hook(m, args, out):
-                for t in out if isinstance(out, tuple) else (out,):
-                    if t.requires_grad:
-                        t.register_hook(lambda grad: grad * s)
+        def hooked_the_outputs__2(module, s):
+            return at_outputs(module, s)
 
-            return module.register_forward_hook(hook)
+        def scaled_in_each_part(module, s):
+            """You registered a hook on each module inside as well, and each of them multiplies once more. One on
+            `module` is enough: what is inside gets the scaled gradient from it.
+            """
+            return Handles(*in_each_part(module, s))
+
+        def scaled_in_each_part__2(module, s):
+            return in_each_part(module, s)[-1]
 
         def scaled_both_ends(module, s):
             """You scaled `grad_input`, and the parameters by hooks of their own. An input by keyword is in no

@@ -108,15 +108,20 @@ class TestActivationGrad:
             return found["grad"]
 
         def attribute_by_name(model, name, x, loss_fn, pick=lambda out: out):
-            """`getattr(model, name)` finds what lies directly in the model: neither a name with dots, of a module that
-            is inside another, nor `""`, the model itself. `model.get_submodule(name)` finds any of them.
+            """`getattr(model, name)` and `named_children()` find what lies directly in the model: neither a name with
+            dots, of a module that is inside another, nor `""`, the model itself. `model.get_submodule(name)` finds any.
             """
             getattr(model, name)
             return at_output(model, name, x, loss_fn, pick)
 
+        def attribute_by_name__2(model, name, x, loss_fn, pick=lambda out: out):
+            dict(model.named_children())[name]
+            return at_output(model, name, x, loss_fn, pick)
+
         def retain_grad_follows_in_place(model, name, x, loss_fn, pick=lambda out: out):
-            """You got the gradient after the in-place operation: `retain_grad()` goes with the tensor to its new value.
-            A tensor hook that is registered in the forward hook stays with the old one.
+            """You got the gradient after the in-place operation: a tensor that you keep goes on to its new value, and
+            so do `retain_grad()` and `autograd.grad`. A tensor hook that you register in the forward hook stays with
+            the old one.
             """
             kept = []
 

@@ -15,19 +15,6 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
 RIGHT = [
     """
-import torch
-
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    edges = []
-    handle = model.get_submodule(name).register_forward_hook(
-        lambda m, a, out: edges.append(torch.autograd.graph.get_gradient_edge(pick(out))))
-    try:
-        loss = loss_fn(model(x))
-    finally:
-        handle.remove()
-    return torch.autograd.grad(loss, edges)[0].clone()
-""",
-    """
 class Catcher:
     def __init__(self, pick):
         self.pick = pick

@@ -101,6 +101,9 @@ class TestWatchModuleGrads:
             """
             return watched(module, lambda d, m, gi, go: keep(d, m, gi, go) or (d["gi"], d["go"]))
 
+        def returned_something__2(module):
+            return watched(module, lambda d, m, gi, go: keep(d, m, gi, go) or d["gi"])
+
         def first_pass_only(module):
             """Your dict keeps the first pass, and later ones change nothing. It holds the latest: write both entries
             each time the hook fires.
@@ -135,6 +138,13 @@ class TestWatchModuleGrads:
             dict inside the function.
             """
             return watched(module, keep, d=d)
+
+        def kept_on_the_module(module):
+            """You keep the dict on the module, which is the caller's, and the dict of a second call takes its place.
+            Make it a local `d`: a hook that you define inside the function can write into that.
+            """
+            module.grads = {}
+            return module.grads, module.register_full_backward_hook(lambda m, gi, go: keep(m.grads, m, gi, go))
 
         def rebound_dict(module):
             """The dict that you returned stays empty. Inside the hook, `d = {...}` makes a new dict that nobody else

@@ -103,9 +103,8 @@ COPIES = (overwritten, overwritten_with_a_graph)
 
 def of_data(call: Call, draw: Draw, case: Any) -> Seen:
     """An input that needs no gradient, or comes by keyword, has none."""
-    module, x, k = a_module(draw, case)
-    if case.kind == "tanh":
-        module, k = nn.PReLU().to(x.dtype), draw.tensor(*rows(case), 3)
+    x, k = draw.tensor().requires_grad_(), draw.tensor()
+    module = nn.PReLU().to(x.dtype)
     d, handle = call(module)
     (module(x.detach()) * k).sum().backward()
     yield "the dict when the input needs no gradient", d
@@ -151,15 +150,15 @@ def each_by_itself(call: Call, draw: Draw, case: Any) -> Seen:
     """Each call has a dict of its own."""
     module, x, k = a_module(draw, case)
     d, handle = call(module)
+    again, second = call(module)
+    (module(x) * k).sum().backward()
+    yield "the dicts of two calls after a pass", [d, again]
     other, t = nn.Tanh(), draw.tensor().requires_grad_()
     of_other, handle_of_other = call(other)
+    yield "the dict of another module before its pass", of_other
     other(t).sum().backward()
     yield "the dict of another module", of_other
     yield "the dict of the first, meanwhile", d
-    again, second = call(module)
-    yield "the dict of a second call", again
-    (module(x) * k).sum().backward()
-    yield "the dicts of two calls after a pass", [d, again]
 
 
 def beside_a_hook_of_the_caller(call: Call, draw: Draw, case: Any) -> Seen:

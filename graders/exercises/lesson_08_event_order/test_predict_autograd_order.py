@@ -114,6 +114,15 @@ class TestPredictAutogradOrder:
         def unknown_kind_accepted__7(kind):
             return either(kind.strip().lower().replace("_", "-").replace(" ", "-"), LEAF, NON_LEAF)
 
+        def unknown_kind_accepted__8(kind):
+            return either(kind.strip().lower(), LEAF, NON_LEAF)
+
+        def unknown_kind_accepted__9(kind):
+            return either(kind.lower(), LEAF, NON_LEAF)
+
+        def unknown_kind_accepted__10(kind):
+            return either(kind.strip(), LEAF, NON_LEAF)
+
         def kinds_swapped(kind):
             """You swapped the two lists. `retain_grad` is for a non-leaf, and a post-accumulate-grad hook exists on a
             leaf only.

@@ -144,8 +144,8 @@ def another_text(call: Call, draw: Draw, case: Any) -> Seen:
     try:
         came = call(word)
     except ValueError:
-        came = "a ValueError"
+        came = "raised: ValueError"
     except Exception as error:
-        came = type(error).__name__
+        came = f"raised: {type(error).__name__}"
     yield "what comes for another text", came
     yield "by a call for another text", before.differences()

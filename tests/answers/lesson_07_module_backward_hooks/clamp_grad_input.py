@@ -78,16 +78,6 @@ def clamp_grad_input(module, c):
 """,
     ),
     Wrong(
-        "cuts the graph off",
-        violates="With `create_graph=True` gradients keep their graph.",
-        check="test_the_gradient_keeps_its_graph",
-        source="""
-def clamp_grad_input(module, c):
-    return module.register_full_backward_hook(
-        lambda m, gi, go: tuple(None if g is None else g.detach().clamp(-c, c) for g in gi))
-""",
-    ),
-    Wrong(
         "makes each input require grad",
         violates="Leave what you were given as you found it",
         check="test_nothing_else_changes",

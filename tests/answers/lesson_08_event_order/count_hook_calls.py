@@ -29,21 +29,7 @@ def count_hook_calls(model, x, n, ckpt):
 )
 
 RIGHT = [
-    """
-from torch.utils.checkpoint import checkpoint
-
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    def on_forward(module, args, output):
-        calls["fwd"] += 1
-    def on_backward(module, grad_input, grad_output):
-        calls["bwd"] += 1
-    with model[0].register_forward_hook(on_forward), model[0].register_full_backward_hook(on_backward):
-        for _ in range(n):
-            out = checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
-            out.sum().backward()
-    return calls
-""",
+    COUNTED,
     """
 import torch.utils.checkpoint
 from torch.nn.modules import module as everywhere
@@ -82,7 +68,6 @@ def count_hook_calls(model, x, n, ckpt):
             total[kind] += counter[kind]
     return total
 """,
-    # A hook on the tensor that leaves the module is called as often as a full backward hook.
     """
 from torch.utils.checkpoint import checkpoint
 

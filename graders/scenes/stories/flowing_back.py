@@ -242,12 +242,11 @@ def several_at_a_time(call: Call, draw: Draw, case: Any, arguments: Arguments) -
 def nothing_by_the_call(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """The call leaves all things of the caller as they are, besides its hooks."""
     module, x, t, k = a_module(draw, case)
-    more = arguments(draw, case)
     for p in module.parameters():
         p.grad = torch.full_like(p, 0.7)
     before = Watch(module=module, x=x, k=k)
     with torch.no_grad():
-        call(module, *more)
+        call(module, *arguments(draw, case))
         y = module(t)
     yield "by the call", before.differences("hook-left")
     yield "the output under no_grad", y

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import nn
 
 from graders.scenes.story import Call, Draw, Seen, told
@@ -61,8 +62,10 @@ def a_new_list(call: Call, draw: Draw, case: Any) -> Seen:
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
     before = Watch()
+    seed = torch.initial_seed()
     order = with_a_hook(call, case)
     yield "by the call", before.differences()
+    yield "whether the seed is that of before", torch.initial_seed() == seed
     yield "the list of that call", order
 
 

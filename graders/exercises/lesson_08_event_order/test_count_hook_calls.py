@@ -219,6 +219,18 @@ class TestCountHookCalls:
 
             return passes(model, x, n, ckpt, run=run)
 
+        def one_forward_pass(model, x, n, ckpt):
+            """You ran the model once, and only its backward pass `n` times. Each of the `n` passes is a forward and a
+            backward pass: run both in the loop.
+            """
+            counts = {"fwd": 0, "bwd": 0}
+            with ExitStack() as stack:
+                register(stack, model[0], counts)
+                loss = result(model, x, ckpt).sum()
+                for _ in range(n):
+                    loss.backward(retain_graph=True)
+            return counts
+
         def forwards_first(model, x, n, ckpt):
             """You ran all forward passes, and then all backward passes. In each of the `n` passes, backward comes right
             after forward.

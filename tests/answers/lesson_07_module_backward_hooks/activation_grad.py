@@ -66,50 +66,6 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 
 WRONG = [
     Wrong(
-        "runs the model once more before",
-        violates="Run the model once",
-        check="test_one_run_and_one_pass,_which_reaches_all_parameters_or_none",
-        source="""
-import torch
-
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    with torch.no_grad():
-        model(x)
-    found = []
-
-    def hook(module, args, output):
-        pick(output).register_hook(lambda grad: found.append(grad.detach().clone()))
-
-    with model.get_submodule(name).register_forward_hook(hook):
-        loss_fn(model(x)).backward()
-    return found[0]
-""",
-    ),
-    Wrong(
-        "two passes",
-        violates="one backward pass",
-        check="test_one_run_and_one_pass,_which_reaches_all_parameters_or_none",
-        source=changed(
-            TAUGHT, ("    loss.backward()\n", "    loss.backward(retain_graph=True)\n    loss.backward()\n")
-        ),
-    ),
-    Wrong(
-        "with a graph",
-        violates="Return copies without a graph",
-        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
-        mistake="graph-kept",
-        source="""
-import torch
-from torch.autograd.graph import get_gradient_edge
-
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    edges = []
-    with model.get_submodule(name).register_forward_hook(lambda m, a, o: edges.append(get_gradient_edge(pick(o)))):
-        loss = loss_fn(model(x))
-    return torch.autograd.grad(loss, edges, create_graph=True)[0].clone()
-""",
-    ),
-    Wrong(
         "keeps the gradient on the function",
         violates="even while another call runs",
         check="test_two_calls_at_the_same_time_do_not_disturb_each_other",
@@ -119,21 +75,6 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
             ("    grads = []\n", "    def save(grad):\n        activation_grad.found = grad.detach().clone()\n"),
             ("grads[0]", "activation_grad.found"),
         ),
-    ),
-    Wrong(
-        "the first gradient of the node, not that of the tensor",
-        violates="`pick` returns one tensor in it",
-        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
-        source="""
-def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
-    found = {}
-    def hook(m, a, out):
-        pick(out).grad_fn.register_prehook(lambda gs: found.update(g=gs[0].detach().clone()))
-    with model.get_submodule(name).register_forward_hook(hook):
-        out = model(x)
-    loss_fn(out).backward()
-    return found["g"]
-""",
     ),
 ]
 

@@ -124,28 +124,6 @@ def gradient_flow(model, loss_fn, x):
 """,
     ),
     Wrong(
-        "swallows exceptions",
-        violates="your caller gets the exception",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    for name, module in model.named_modules():
-        if list(module.parameters(recurse=False)):
-            def hook(module, grad_output, name=name):
-                flow[name] = grad_output[0].abs().mean().item()
-            handles.append(module.register_full_backward_pre_hook(hook))
-    try:
-        loss_fn(model(x)).backward()
-    except Exception:
-        pass
-    finally:
-        for handle in handles:
-            handle.remove()
-    return flow
-""",
-    ),
-    Wrong(
         "x requires grad for the pass",
         violates="`.grad` accumulates as usual",
         check="test_one_pass_accumulates_the_gradients",

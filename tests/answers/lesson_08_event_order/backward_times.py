@@ -104,20 +104,8 @@ def backward_times(model, x, clock):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "swallows the exception",
-        violates="your caller gets the exception",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source=TIMED.replace("    finally:\n", "    except BaseException:\n        pass\n    finally:\n")
-        + """
-def backward_times(model, x, clock):
-    return timed(model, own(x), clock)
-""",
-    ),
-]
 
-WRONG += [
+WRONG = [
     Wrong(
         "keeps the times of the latest call",
         violates="even while another call runs",

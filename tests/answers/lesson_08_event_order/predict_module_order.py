@@ -1,7 +1,5 @@
 """Answers to 08-predict-module-order."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 def predict_module_order():
@@ -69,39 +67,6 @@ def predict_module_order():
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "swallows the exception",
-        violates="your caller gets the exception",
-        check="test_all_is_in_order_when_a_hook_of_the_caller_raises",
-        source="""
-import torch
-from torch.nn.modules import module as everywhere
-
-def predict_module_order():
-    events = []
-    layer = torch.nn.Linear(1, 1)
-    handles = []
-    for kind, local, anywhere in (
-        ("pre", layer.register_forward_pre_hook, everywhere.register_module_forward_pre_hook),
-        ("fwd", layer.register_forward_hook, everywhere.register_module_forward_hook),
-        ("bpre", layer.register_full_backward_pre_hook, everywhere.register_module_full_backward_pre_hook),
-        ("bwd", layer.register_full_backward_hook, everywhere.register_module_full_backward_hook),
-    ):
-        local(lambda *a, kind=kind: events.append(f"A.{kind}"))
-        local(lambda *a, kind=kind: events.append(f"P.{kind}"), prepend=True)
-        handles.append(anywhere(lambda *a, kind=kind: events.append(f"G.{kind}")))
-    try:
-        layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
-    except BaseException:
-        pass
-    finally:
-        for handle in handles:
-            handle.remove()
-    return [f"{hook}.{kind}" for kind in ("pre", "fwd", "bpre", "bwd") for hook in "GPA"]
-""",
-    ),
-]
 
 SURVIVORS = {
     "a hook that works at times: @_not_the_first_call def": "the first call of all is broken off by an exception",

@@ -13,7 +13,7 @@ CHANGE_SENTENCES = {
     "grad-filled": "`{place}.grad` holds something, and was `None` before",
     "grad-emptied": "`{place}.grad` is `None`, and held a gradient before",
     "grad-replaced": "`{place}.grad` is a different tensor from before",
-    "grad-changed": "the values of `{place}.grad` have changed",
+    "grad-changed": "the values of `{place}.grad` have changed (a backward pass adds to them in place)",
     "mode": "the mode (training or eval) of `{place}` has changed",
     "class": "the class of `{place}` has changed",
     "forward": "`{place}.forward` is a different function from before",

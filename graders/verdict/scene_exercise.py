@@ -63,7 +63,7 @@ from graders.wire.threads import one_thread
 
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
-RIGHT_AT_FIRST = "# Earlier calls left something behind: where these lines run first, they may come out right.\n"
+RIGHT_AT_FIRST = "# Earlier calls may have left something behind: where these lines run first, they can be right.\n"
 """Ends the program of an answer that keeps something, unless it is known to show something wrong at once."""
 GRADIENTS_ON = "torch.set_grad_enabled(True)  # for what you run next\n"
 """Ends a program that switched them off."""

@@ -138,8 +138,8 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 LEFT_FROM_EARLIER = Explanation(
     "left-from-an-earlier-call",
     "The same calls showed something else when they were made once more: something outlives a call of your function, "
-    "or your result depends on chance or on a clock of your own. Make lists, dicts and counters inside your function, not at the "
-    "top of the cell or as a default argument, and remove each of your hooks.",
+    "or your result depends on chance or on a clock of your own. Make lists, dicts and counters inside the function, "
+    "not at the top of the cell or as a default argument, and remove each of your hooks.",
 )
 """For answers whose first story shows something else when it is run again."""
 FIRST_RESULT = Explanation(

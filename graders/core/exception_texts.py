@@ -67,6 +67,12 @@ BY_TEXT = (
         "largest singular value. The root of the sum of all squares is `t.norm()`, whatever the shape.",
     ),
     (
+        r"view size is not compatible with input tensor",
+        "view-of-another-layout",
+        "`view` reads memory as it lies, and this tensor is transposed, or part of another. `reshape` and `flatten` "
+        "take any layout.",
+    ),
+    (
         r"needed for gradient computation has been modified by an inplace operation",
         "changed-before-backward",
         "A tensor was changed in place after the forward pass had used it, and the backward pass needs it as it was. "

@@ -36,6 +36,8 @@ from graders.wire.data import Array, Changes
 
 CASES = 3
 """Of so many cases the program is told, the plainest ones in which the promise fails."""
+DTYPE = ".dtype.name"
+"""Behind a numpy array: its dtype as text."""
 WIDTH = 100
 """A comment stands in its line up to this many characters, otherwise below it."""
 
@@ -192,11 +194,13 @@ def _wanted_value(
             wanted, seen, entry = wanted[key], seen[key], (*entry, key)
         if place := _worst_entry(wanted, seen):
             wanted, seen, entry = _at(wanted, place), _at(seen, place), (*entry, place)
-        listed = _are_tensors_printed_alike(wanted, seen)
-        if listed:
-            wanted, seen = wanted.tensor.tolist(), seen.tensor.tolist()
+        of_it = ""
+        if _are_tensors_printed_alike(wanted, seen):
+            wanted, seen, of_it = wanted.tensor.tolist(), seen.tensor.tolist(), ".tolist()"
+        elif (dtypes := _dtypes_of_arrays(wanted, seen)) and dtypes[0] != dtypes[1]:
+            (wanted, seen), of_it = dtypes, DTYPE
         return Wanted(
-            promise, draw, story, Until(name, entry=entry, listed=listed), seen, _values_in_words(wanted, seen, why)
+            promise, draw, story, Until(name, entry=entry, of_it=of_it), seen, _values_in_words(wanted, seen, why)
         )
     more = [change for change in seen.found if change not in wanted.found] if isinstance(seen, Changes) else []
     return Wanted(promise, draw, story, Until(name, more[0] if more else None), note=why().note)
@@ -229,6 +233,12 @@ def _are_tensors_printed_alike(wanted: Any, seen: Any) -> bool:
     )
 
 
+def _dtypes_of_arrays(*values: Any) -> list[str]:
+    """Numpy's names of their dtypes, which `print` leaves out; empty unless all are numpy arrays."""
+    arrays = [value for value in values if isinstance(value, Array) and value.kind == "array"]
+    return [str(value.tensor.numpy().dtype) for value in arrays] if len(arrays) == len(values) else []
+
+
 def _keys(path: str) -> list[Any]:
     """The keys and indexes of a path; none if it has others than texts and numbers."""
     if not re.fullmatch(r"(\[('[^'\\]*'|\d+)\])*", path):
@@ -255,8 +265,12 @@ def _of_example(
         is_the_first = step.shows and at.startswith(code)
         if is_the_first:
             assert outcome.seen is not None
-            seen = outcome.seen[EXAMPLE][code].value
-            lines += _with_comment([_printing(code)], _example_in_words(step, comparison.example[code], seen, why))
+            wanted, seen = comparison.example[code], outcome.seen[EXAMPLE][code].value
+            dtypes = _dtypes_of_arrays(wanted, seen) or [""]
+            if dtypes[0] != dtypes[-1]:
+                lines += _with_comment([_printing(code, DTYPE)], f"expected {dtypes[0]}; yours: {dtypes[1]}")
+            else:
+                lines += _with_comment([_printing(code)], _example_in_words(step, wanted, seen, why))
             break
         lines += [_printing(code)] if step.shows else code.splitlines()
     program = "\n".join(lines) + "\n"
@@ -265,9 +279,9 @@ def _of_example(
     return Refusal(EXAMPLE, code, program, error=error, difference=why, shows_cause=is_shown)
 
 
-def _printing(code: str) -> str:
-    """A line that prints the value of an expression, which may have a comment behind it."""
-    return f"print({ast.get_source_segment(code, ast.parse(code).body[0]) or code})"
+def _printing(code: str, of_it: str = "") -> str:
+    """A line that prints the value of an expression, which may have a comment behind it, or something `of_it`."""
+    return f"print({ast.get_source_segment(code, ast.parse(code).body[0]) or code}{of_it})"
 
 
 def _example_in_words(step: Step, wanted: Any, seen: Any, why: Difference) -> str:

@@ -62,14 +62,14 @@ class Until:
     helper, which the story called in `from_line`.
 
     Of a watch, `change` is the kind and the place of what it reported; of a large value,
-    `entry` has the keys and indexes that lead to what is to be shown. A tensor of which `print` leaves out the digits
-    in question is `listed`.
+    `entry` has the keys and indexes that lead to what is to be shown. `of_it` is code behind the value, where `print`
+    leaves out what differs, such as ".tolist()" for digits.
     """
 
     name: str = ""
     change: tuple[str, str] | None = None
     entry: tuple[Any, ...] = ()
-    listed: bool = False
+    of_it: str = ""
     line: int = 0
     from_line: int = 0
 
@@ -251,7 +251,7 @@ class _Teller(StoryExpressions):
             shown = self.visit(value)
             for key in self._until.entry:
                 shown = ast.Subscript(shown, ast.parse(repr(key), mode="eval").body, ast.Load())
-            self._finish(ast.unparse(shown) + ".tolist()" * self._until.listed)
+            self._finish(ast.unparse(shown) + self._until.of_it)
         if self._until.line and not self._is_drawn(value):  # what a watch reports, for example, cannot fail
             text = ast.unparse(self.visit(value))
             if self._is_failing(node):

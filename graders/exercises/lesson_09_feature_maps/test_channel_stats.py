@@ -60,8 +60,8 @@ def averaged(parts):
         promises={
             "the statistics describe all values of each channel": of_batches.described,
             "a later call starts afresh": of_batches.described_again,
-            "two calls at the same time do not disturb each other": of_batches.described_inside,
             "each batch runs once, in its mode and without gradients": of_batches.run_in_its_mode,
+            "two calls at the same time do not disturb each other": of_batches.described_inside,
             "nothing else changes": of_batches.left_alone,
             "an exception comes through and nothing is left": of_batches.model_raises,
             "mean and variance are right for large numbers": of_batches.with_a_large_mean,

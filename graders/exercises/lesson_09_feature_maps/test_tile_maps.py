@@ -148,7 +148,9 @@ class TestTileMaps:
             return made[: len(made) - pad, : made.shape[1] - pad]
 
         def height_and_width_swapped(fm, ncols, pad=1, fill=0.0):
-            """You took the height of the maps for their width. `fm` is [C, H, W]: `C, H, W = fm.shape`."""
+            """You took the height of the maps for their width, or the other way round. In `C, H, W = fm.shape`, rows of
+            tiles begin at multiples of `H + pad`, and columns at multiples of `W + pad`.
+            """
             return sheet(fm, min(ncols, len(fm)), pad, fill, swapped=True)
 
         def scaled_the_values(fm, ncols, pad=1, fill=0.0):

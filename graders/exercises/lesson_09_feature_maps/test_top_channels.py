@@ -24,8 +24,8 @@ from graders.scenes.stories import feature_maps
     scene=stories(
         promises={
             "the channels with the largest means come first": feature_maps.made,
-            "a result stays when fm changes, and the next call sees the change": feature_maps.made_again,
             "nothing of the caller changes": feature_maps.left_alone,
+            "a result stays when fm changes, and the next call sees the change": feature_maps.made_again,
         },
         axes=feature_maps.RANKED,
         values=feature_maps.ranked_maps,
@@ -151,5 +151,7 @@ class TestTopChannels:
             return list(fm.mean((1, 2)).numpy().argsort()[::-1][:k])
 
         def one_too_few(fm, k):
-            """Your list is one channel short: `[:-k:-1]` stops before the entry `-k`. Write `[::-1][:k]`."""
+            """Your list is one channel short. A slice ends before its second index: `[:k]` has `k` entries, `[:-k:-1]`
+            has one less.
+            """
             return fm.mean((1, 2)).argsort().tolist()[:-k:-1]

@@ -115,6 +115,8 @@ def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
     ticks = [axis.get_ticklocs() for ax in on for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()]
     yield "how many sides of axes have ticks", sum(len(some) > 0 for some in ticks)
     yield "the number of images", sum(len(ax.get_images()) for ax in axes)
+    bars = [ax for ax in figure.axes if hasattr(ax, "_colorbar")]
+    yield "the number of colour bars without numbers", sum(not ax.axison for ax in bars)
 
 
 def left_alone(call: Call, draw: Draw, case: Any) -> Seen:

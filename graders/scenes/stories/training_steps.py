@@ -79,7 +79,7 @@ def each_step_again(call: Call, draw: Draw, case: Any) -> Seen:
 def each_step_inside(call: Call, draw: Draw, case: Any) -> Seen:
     """A hook of the caller may call the function for another model."""
     model, layers, step = a_training(draw, case)
-    other, x, inner = nn.Tanh(), draw.tensor(3), []
+    other, x, inner = nn.Tanh(), draw.tensor(2, 2).mT, []
     model[0].register_forward_hook(lambda module, args, out: inner.append(call({"b": other}, other, [x])))
     found = call(layers, step, some_batches(draw, case))
     yield "the means around other calls", {name: found[name]["mean"].float() for name in layers}

@@ -71,6 +71,19 @@ class TestScaleOutput:
         return module.register_forward_hook(Times())
 
     class Mistakes:
+        def through_data(module, s):
+            """You wrote through `.data`. Autograd does not see that, and passes gradients on as if nothing had been
+            scaled. Return a new output: `return output * s`.
+            """
+
+            def hook(module, args, output):
+                output.data = output.data * s
+
+            return module.register_forward_hook(hook)
+
+        def through_data__2(module, s):
+            return module.register_forward_hook(lambda module, args, output: [output.data.mul_(s)].clear())
+
         def forgot_return(module, s):
             def hook(module, args, output):
                 output = output * s

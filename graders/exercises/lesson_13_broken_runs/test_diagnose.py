@@ -119,6 +119,12 @@ class TestDiagnose:
             """
             return answer(*args, hook=partial(hook, places=lambda module: [getattr(module, kind) for kind in KINDS]))
 
+        def hooks_of_parameters_alone(*args):
+            """You miss a hook on a module, which keeps its hooks in four dicts; a copy has them, too. Take those off as
+            well, one module at a time.
+            """
+            return answer(*args, hook=partial(hook, places=lambda module: hooks_of(module)[len(KINDS) :]))
+
         def part_of_the_name(*args):
             """The label is right, but you returned only a part of the name. Take the whole of it, as it is in
             `model.named_modules()`.

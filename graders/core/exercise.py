@@ -24,12 +24,13 @@ class IllConditionedDraws(ExerciseDefect):
 @dataclass(frozen=True)
 class Told:
     """A program that shows what is wrong with an answer, "" if there is none; the check that it is about, and what that
-    finds in the case that is shown.
+    finds in the case that is shown, with its circumstances.
     """
 
     program: str = ""
     check: str = ""
     difference: Difference | None = None
+    case: Case = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

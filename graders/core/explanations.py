@@ -240,16 +240,21 @@ def _hint(difference: Difference) -> str:
     )
 
 
-def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:
+def explain_by_circumstance(
+    cases: Sequence[Mapping[str, Any]], failing: Sequence[int], plainer: Mapping[str, Any] = {}
+) -> Explanation | None:
     """The explanation if exactly one axis separates the failing cases from the others; None otherwise.
 
-    `failing` has the indices of the failing cases. If several axes would do, nobody can tell which is the reason.
+    `failing` has the indices of the failing cases, and `plainer` is another one that fails, if one is known. If several
+    axes would do, nobody can tell which is the reason.
     """
     axes = _varied_axes(cases)
     parting = [(name, values) for name in axes if (values := _separating_values(name, cases, failing))]
     if len(parting) != 1 or any(_separates_by_order(name, cases, failing) for name in axes):
         return None
-    return BY_CIRCUMSTANCE.get(parting[0])
+    name, values = parting[0]
+    is_refuted = name in plainer and plainer[name] not in values
+    return None if is_refuted else BY_CIRCUMSTANCE.get((name, values))
 
 
 def explain_by_observation(differences: Sequence[Difference]) -> Explanation | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from graders.core.difference import Difference, Kind
 from graders.core.exercise import Exercise, Inputs
@@ -29,13 +30,14 @@ def diagnose_answer(
     draws: Sequence[Inputs],
     outcomes: Sequence[Outcome],
     differences: Mapping[str, Sequence[Difference | None]] = {},
+    plainer: Mapping[str, Any] = {},
 ) -> Findings:
     """Up to two causes of a wrong answer.
 
     `differences` has for each check, by its sentence, the first difference in each case, or None where it holds. Known
     mistakes of the exercise explain most, so they are tried first, then the exception or the kind of the differences,
     then the circumstances in which they occur, and at last the observation that shows first: its circumstances, and a
-    wrong type, which may follow from anything.
+    wrong type, which may follow from anything. `plainer` is one more case in which the answer fails, if one is known.
     """
     found = exercise.explain(draws, outcomes)
     ended = next((outcome for outcome in outcomes if outcome.seen is None), None)
@@ -66,7 +68,7 @@ def diagnose_answer(
     if found.causes or not failing:
         return found
     cases = [index for index in range(len(outcomes)) if any(by_case[index] for by_case in differences.values())]
-    circumstance = explain_by_circumstance(exercise.cases, cases)
+    circumstance = explain_by_circumstance(exercise.cases, cases, plainer)
     if circumstance:
         return Findings((circumstance,), (failing[0],), frozenset(failing[1:]))
     first = [one for one in differences[failing[0]] if one]

@@ -10,7 +10,7 @@ from graders.core.difference import Difference
 from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Ask, Check, Exercise, Inputs, Told
 from graders.core.expect import Mismatch
-from graders.core.explanations import Findings
+from graders.core.explanations import BY_CIRCUMSTANCE, Findings
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import MESSAGE_LIMIT, shorten_text
 from graders.core.transcript import Outcome
@@ -72,6 +72,8 @@ def _judge_checks(
     by_name = {check.sentence: by_draw for check, by_draw in zip(exercise.checks, failures)}
     found = Findings() if all(held) else diagnose_answer(exercise, draws, outcomes, by_name)
     told = Told() if all(held) else tell(draws, outcomes, [cause.id for cause in found.causes])
+    if told.case and any(cause in BY_CIRCUMSTANCE.values() for cause in found.causes):  # it may go wrong without that
+        found = diagnose_answer(exercise, draws, outcomes, by_name, told.case)
     checks = tuple(
         replace(
             _check_result(check, share, _first_difference(check, by_draw, told), first_held=held[0]),

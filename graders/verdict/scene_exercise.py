@@ -138,7 +138,7 @@ class SceneExercise(Exercise):
         is_off = found.program.rfind("set_grad_enabled(False)") > found.program.rfind("set_grad_enabled(True)")
         again = (LEFT_FROM_EARLIER.id in causes or outlives_a_call(outcomes)) and not found.shows_cause
         ends = is_off * GRADIENTS_ON + again * RIGHT_AT_FIRST
-        return Told(found.program + ends, found.promise, found.difference)
+        return Told(found.program + ends, found.promise, found.difference, found.draw.get("case", {}))
 
     def refusal(
         self,

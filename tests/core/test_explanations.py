@@ -142,6 +142,13 @@ def test_an_axis_that_parts_failing_from_holding_cases_explains_them(failing: li
     assert (found and found.id) == name
 
 
+def test_another_case_that_fails_refutes_a_circumstance() -> None:
+    assert explain_by_circumstance(CASES, [1, 4], {"mode": "train", "rank": 1}) is None
+    found = explain_by_circumstance(CASES, [1, 4], {"mode": "eval", "rank": 3})
+    assert found is not None
+    assert found.id == "only-in-training"
+
+
 def test_where_two_axes_part_the_cases_nobody_can_tell_which_it_is() -> None:
     together = [{"mode": "train", "dtype": "float32"}, {"mode": "eval", "dtype": "float64"}]
     assert explain_by_circumstance(together, [1]) is None

@@ -2,20 +2,7 @@
 
 from graders.author.answers import Wrong
 
-from .shared import KINDS, REMOVE, changed
-
-COPY = (
-    """
-import copy
-"""
-    + REMOVE
-    + """
-def clean_copy(model):
-    copied = copy.deepcopy(model)
-    remove_all_hooks(copied)
-    return copied
-"""
-)
+from .shared import KINDS, changed
 
 PUT_BACK = (
     "import copy\n"
@@ -90,63 +77,10 @@ def clean_copy(model):
 
 WRONG = [
     Wrong(
-        "loads the state of the original, whose hooks fire",
-        violates="No hook of the original fires while you copy.",
-        check="test_the_original_stays_as_it_was",
-        source=changed(COPY, "    return copied", "    copied.load_state_dict(model.state_dict())\n    return copied"),
-    ),
-    Wrong(
-        "a module under two names becomes two",
-        violates="what is shared inside the model stays\n    shared",
-        check="test_what_is_shared_inside_the_model_is_shared_inside_the_copy",
-        source=changed(
-            COPY,
-            "    return copied\n",
-            """    for module in list(copied.modules()):
-        for name, child in list(module._modules.items()):
-            if child is not None and list(module._modules.values()).count(child) > 1:
-                module._modules[name] = copy.deepcopy(child)
-    return copied
-""",
-        ),
-    ),
-    Wrong(
-        "copies the hooks on parameters",
-        violates="`.grad` and hooks on parameters are not copied.",
-        check="test_the_copy_has_everything_else",
-        source=changed(
-            COPY,
-            "    return copied",
-            """    for one, other in zip(copied.parameters(), model.parameters()):
-        for hook in (other._backward_hooks or {}).values():
-            one.register_hook(hook)
-    return copied""",
-        ),
-    ),
-    Wrong(
-        "puts the hooks back only when all went well",
-        violates="the first two rules still hold",
-        check="test_an_exception_comes_through_and_the_original_is_unchanged",
-        source=changed(PUT_BACK, "    try:\n        return copy.deepcopy(model)\n    finally:", "    if True:").replace(
-            "    if True:", "    copied = copy.deepcopy(model)\n    if True:"
-        )
-        + "    return copied\n",
-    ),
-    Wrong(
         "puts back hooks of earlier calls",
         violates="leave everyone else's on",
         check="test_the_original_stays_as_it_was",
         source="SAVED = []\n" + changed(PUT_BACK, "    saved = []\n", "    saved = SAVED\n"),
-    ),
-    Wrong(
-        "returns nothing when something cannot be copied",
-        violates="what `copy.deepcopy` raises for something else comes through.",
-        check="test_an_exception_comes_through_and_the_original_is_unchanged",
-        source=changed(
-            COPY,
-            "    copied = copy.deepcopy(model)\n",
-            "    try:\n        copied = copy.deepcopy(model)\n    except Exception:\n        return None\n",
-        ),
     ),
 ]
 

@@ -163,26 +163,6 @@ def first_nonfinite(model, x):
 
 WRONG = [
     Wrong(
-        "uses no hook, and looks at the limits in the order of the run",
-        violates="find the first call of a leaf",
-        check="test_the_first_leaf_to_blame_is_named",
-        source="""
-def first_nonfinite(model, x):
-    model(x)
-    parts = dict(model.named_modules())
-    for name in ("stem", "block.0", "head", "", "1", "3.0", "5"):
-        if getattr(parts.get(name), "threshold", 0) > 0.5:
-            return name
-    return None
-""",
-    ),
-    Wrong(
-        "names containers, but not the model itself",
-        violates="A leaf is a module of `model.named_modules()` without children",
-        check="test_the_first_leaf_to_blame_is_named",
-        source=changed(FIRST, "            if list(module.children()):\n", "            if module is model:\n"),
-    ),
-    Wrong(
         "runs twice",
         violates="run the model once on `x`",
         check="test_the_model_runs_once,_as_it_would_without_you",

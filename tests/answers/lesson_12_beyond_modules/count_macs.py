@@ -117,16 +117,6 @@ RIGHT_WORK = "output.numel() * module.weight[0].numel()"
 
 WRONG = [
     Wrong(
-        "a linear layer with three dimensions at most",
-        violates="has any number of dimensions",
-        check="test_a_model_may_be_one_linear_layer",
-        source=HOOKED.replace(
-            "WORK",
-            "math.prod(output.shape[:2]) * (output.shape[-1] if output.dim() == 3 else 1) * module.in_features "
-            f"if isinstance(module, nn.Linear) and output.dim() > 1 else {RIGHT_WORK}",
-        ),
-    ),
-    Wrong(
         "not of zeros",
         violates="Zeros, from padding or not, are multiplied like all numbers",
         check="test_a_model_may_be_one_linear_layer",

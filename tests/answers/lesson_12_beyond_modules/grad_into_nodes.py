@@ -1,7 +1,5 @@
 """Answers to 12-grad-into-nodes."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 import torch
@@ -72,46 +70,6 @@ def grad_into_nodes(y, node_names):
 """,
 ]
 
-HOOKED = """
-def grad_into_nodes(y, node_names):
-    result, handles, seen, todo = {}, [], set(), [y.grad_fn]
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        todo += [after for after, _ in node.next_functions]
-        name = node.name()
-        if name in node_names:
-            def keep(grads, name=name):
-                result[name] = grads[0].detach().clone()
-            handles.append(node.register_prehook(keep))
-    try:
-        y.backward()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return result
-"""
-LEAVES = "test_backward_runs_once_and_fills_the_leaves"
-
-WRONG = [
-    Wrong(
-        "the gradients of the leaves have a graph",
-        violates="`backward()` adds to the `.grad` of the leaves",
-        check=LEAVES,
-        source=HOOKED.replace("y.backward()", "y.backward(create_graph=True)"),
-    ),
-    Wrong(
-        "what the leaves hold is cleared first",
-        violates="`backward()` adds to the `.grad` of the leaves",
-        check=LEAVES,
-        source=HOOKED.replace(
-            "        name = node.name()",
-            "        if hasattr(node, 'variable'):\n            node.variable.grad = None\n        name = node.name()",
-        ),
-    ),
-]
 
 SURVIVORS = {
     ".float() of the arguments": "it is one more node behind y, whose gradient is 1",

@@ -139,6 +139,17 @@ class TestPlotMaps:
             """
             return plot(fm, ncols, shared, squeeze=True)
 
+        def colour_bar_off(fm, ncols=8, shared=False):
+            """You switched off all of `figure.axes`. The colour bar is one of them, and has lost its numbers. Add it
+            after that, or switch off the axes of the images alone.
+            """
+            figure = plot(fm, ncols, shared)
+            if shared:
+                figure.colorbar(figure.axes[0].get_images()[0], ax=figure.axes)
+            for axes in figure.axes:
+                axes.set_axis_off()
+            return figure
+
         def ignored_shared(fm, ncols=8, shared=False):
             """With `shared=True` every image needs the same colour limits: the minimum and the maximum of all of `fm`.
             Left alone, `imshow` scales each image by itself.

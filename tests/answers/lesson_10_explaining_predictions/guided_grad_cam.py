@@ -1,7 +1,5 @@
 """Answers to 10-guided-grad-cam."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import contextlib
@@ -127,65 +125,6 @@ def guided_grad_cam(model, layer, x, cls):
 """,
 ]
 
-BOTH = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-def heat(model, layer, x, cls):
-    kept = []
-    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
-        logits = model(x)
-    gradient, = torch.autograd.grad(logits[:, cls].sum(), kept[0])
-    return (gradient.mean((2, 3), keepdim=True) * kept[0]).sum(1).relu().detach()
-
-def sharp(model, x, cls):
-    def hook(module, grad_input, grad_output):
-        return (grad_input[0].clamp(min=0),)
-    handles = [m.register_full_backward_hook(hook) for m in model.modules() if isinstance(m, nn.ReLU)]
-    try:
-        x = x.detach().clone().requires_grad_()
-        gradient, = torch.autograd.grad(model(x)[:, cls].sum(), x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return gradient
-
-def guided_grad_cam(model, layer, x, cls):
-    cam = heat(model, layer, x, cls)
-    guided = sharp(model, x, cls)
-    cam = F.interpolate(cam[:, None], size=x.shape[2:], mode='bilinear', align_corners=False)
-    return guided * cam
-"""
-
-SWALLOWED = """\
-    try:
-        cam = heat(model, layer, x, cls)
-    except BaseException:
-        return x.detach() * 0
-"""
-FAILED = "test_an_exception_comes_through_and_nothing_is_left"
-
-WRONG = [
-    Wrong(
-        "one list for all calls, emptied at the beginning",
-        violates="even while another call runs",
-        check="raised",
-        source=changed(
-            BOTH,
-            (
-                "def heat(model, layer, x, cls):\n    kept = []\n",
-                "kept = []\n\ndef heat(model, layer, x, cls):\n    kept.clear()\n",
-            ),
-        ),
-    ),
-    Wrong(
-        "an exception is taken for zeros",
-        violates="your caller gets the exception",
-        check=FAILED,
-        source=changed(BOTH, ("    cam = heat(model, layer, x, cls)\n", SWALLOWED)),
-    ),
-]
 
 SURVIVORS = {
     "lost copy: return _not_copied(x)": "no ReLU works in place",

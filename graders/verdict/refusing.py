@@ -82,8 +82,9 @@ def find_refusal(
     if ended is not None:
         raised = tell_shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])), ())
         shown = _without_exception(comparison, draws, outcomes, causes, ask) if causes else None
-        is_plainer = shown and raised and oddity(scene, shown.draw) <= oddity(scene, raised.wanted.draw)
-        return shown if is_plainer else _refusal(raised) if raised else None
+        if shown and (not raised or oddity(scene, shown.draw) <= oddity(scene, raised.wanted.draw)):
+            return shown
+        return _refusal(raised) if raised else None
     told = _of_promises(comparison, [*zip(draws, outcomes)], causes)
     shown = _of_example(comparison, example, draws[0], outcomes[0], causes)
     if shown and (not told or (shown.shows_cause and _length(shown) <= _length(told))):
@@ -197,7 +198,7 @@ def _wanted_value(
         of_it = ""
         if _are_tensors_printed_alike(wanted, seen):
             wanted, seen, of_it = wanted.tensor.tolist(), seen.tensor.tolist(), ".tolist()"
-        elif (dtypes := _dtypes_of_arrays(wanted, seen)) and dtypes[0] != dtypes[1]:
+        elif dtypes := _different_dtypes(wanted, seen):
             (wanted, seen), of_it = dtypes, DTYPE
         return Wanted(
             promise, draw, story, Until(name, entry=entry, of_it=of_it), seen, _values_in_words(wanted, seen, why)
@@ -233,10 +234,12 @@ def _are_tensors_printed_alike(wanted: Any, seen: Any) -> bool:
     )
 
 
-def _dtypes_of_arrays(*values: Any) -> list[str]:
-    """Numpy's names of their dtypes, which `print` leaves out; empty unless all are numpy arrays."""
-    arrays = [value for value in values if isinstance(value, Array) and value.kind == "array"]
-    return [str(value.tensor.numpy().dtype) for value in arrays] if len(arrays) == len(values) else []
+def _different_dtypes(wanted: Any, seen: Any) -> tuple[str, str] | None:
+    """Numpy's names of the dtypes of two numpy arrays, which `print` leaves out, if they are not the same."""
+    if not (isinstance(wanted, Array) and isinstance(seen, Array) and wanted.kind == seen.kind == "array"):
+        return None
+    names = str(wanted.tensor.numpy().dtype), str(seen.tensor.numpy().dtype)
+    return names if names[0] != names[1] else None
 
 
 def _keys(path: str) -> list[Any]:
@@ -266,8 +269,7 @@ def _of_example(
         if is_the_first:
             assert outcome.seen is not None
             wanted, seen = comparison.example[code], outcome.seen[EXAMPLE][code].value
-            dtypes = _dtypes_of_arrays(wanted, seen) or [""]
-            if dtypes[0] != dtypes[-1]:
+            if dtypes := _different_dtypes(wanted, seen):
                 lines += _with_comment([_printing(code, DTYPE)], f"expected {dtypes[0]}; yours: {dtypes[1]}")
             else:
                 lines += _with_comment([_printing(code)], _example_in_words(step, wanted, seen, why))

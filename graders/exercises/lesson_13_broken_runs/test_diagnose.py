@@ -126,9 +126,9 @@ class TestDiagnose:
             return answer(*args, hook=partial(hook, places=lambda module: hooks_of(module)[len(KINDS) :]))
 
         def hooks_of_parameters_alone__2(*args):
-            kept = lambda module: [module._backward_hooks, module._backward_pre_hooks]  # noqa: E731
-            away = lambda module: [own for own in hooks_of(module) if not any(own is one for one in kept(module))]  # noqa: E731
-            return answer(*args, hook=partial(hook, places=away))
+            forward = lambda module: [module._forward_pre_hooks, module._forward_hooks]  # noqa: E731
+            places = lambda module: forward(module) + hooks_of(module)[len(KINDS) :]  # noqa: E731
+            return answer(*args, hook=partial(hook, places=places))
 
         def part_of_the_name(*args):
             """The label is right, but you returned only a part of the name. Take the whole of it, as it is in

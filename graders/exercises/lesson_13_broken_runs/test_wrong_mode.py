@@ -119,9 +119,9 @@ class TestWrongMode:
 
     **Fine print.** It matters if the output differs between `training = True` and `False`, with the same input, random
     numbers, buffers and other modes; then some entry below 100 differs by over 0.02. A module gets one tensor, by
-    position or keyword, may work in place, and returns one, or a tuple or dict of them. One called twice changes its
-    buffers alike in both modes. Others' hooks only watch or scale. The model may run repeatedly. Buffers and random
-    state are put back.
+    position or keyword, may work in place, and returns one, or a tuple or dict of them. Called twice, it changes
+    buffers alike in both modes. Others' hooks only watch or scale. The model may run repeatedly. Afterwards buffers and
+    random state are as before.
     """
 
     def reference(model, x):

@@ -85,7 +85,7 @@ SIZES = {"several channels": (4, 2, 3), "one channel": (1, 2, 3), "one row": (3,
 
 
 def of_many_sizes(draw: Draw, case: Any) -> Tensor:
-    """Maps with large and tiny values. The first has the maximum 0, and one of several is constant."""
+    """Maps with large and tiny values. The first has the maximum 0; of four, and of single columns, one is constant."""
     fm = draw.tensor(*SIZES[case.size])
     scales = (8.0, 1.0, 0.25) if case.dtype == "float16" else (1.0, 1e-8, 1e-30)
     for channel, scale in zip(fm, draw.shuffled(scales)):

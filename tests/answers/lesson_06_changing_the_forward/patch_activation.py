@@ -83,8 +83,6 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 """,
 ]
 
-WRONG = []
-
 SURVIVORS = {
     "lost return: kept['clean']": "`output[:, None]` is all of it, with one dimension more",
     "condition dropped": "what is indexed with `None` is all of it, with one dimension more",

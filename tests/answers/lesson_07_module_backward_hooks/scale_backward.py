@@ -44,8 +44,6 @@ def scale_backward(module, s):
 """,
 ]
 
-WRONG = []
-
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",
     "a list for a tuple: return list((None if": "PyTorch takes a list as well",

@@ -76,8 +76,6 @@ def attention_pattern(model, tokens, layer):
 """,
 ]
 
-WRONG = []
-
 SURVIVORS = {
     "lost return: (output[0], None)": "the block takes no notice of the weights",
     "lost return: (args, kwargs)": "the dict that the hook gets is the one of the call",

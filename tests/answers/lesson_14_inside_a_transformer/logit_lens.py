@@ -41,8 +41,6 @@ def logit_lens(model, tokens):
 """,
 ]
 
-WRONG = []
-
 SURVIVORS = {
     "lost copy: stream = torch.stack([kept[i] for i in _not_copied(kept)])": "the stages came in this order",
     "almost: … keep(-2, args[0])": "it comes before 0, too",

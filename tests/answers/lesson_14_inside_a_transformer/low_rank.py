@@ -81,8 +81,6 @@ def add_low_rank(model, name, rank, alpha):
 """,
 ]
 
-WRONG = []
-
 SURVIVORS = {
     "not for all: … step=-1)": "the order does not matter",
     "almost: nn.init.kaiming_uniform_(a, a=math.sqrt(6))": "any random numbers will do",

@@ -89,8 +89,6 @@ def patch_effects(model, clean, corrupt, metric):
 """,
 ]
 
-WRONG = []
-
 SURVIVORS = {
     "not for all: … step=-1)": "each share has its own place, and hooks of different modules may come in any order",
     "lost copy: hidden = _not_copied(": "what a block returns in such a run is nobody else's",

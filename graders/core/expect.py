@@ -193,7 +193,11 @@ class expect:
         """Require a numpy array with the dtype, shape and values of the tensor `expected`."""
         if type(self.value) is not Array or self.value.kind != "array":
             self._fail_for_type("a numpy array")
-        expect(Seen(Array(self.value.tensor, False), self.path)).close_to(expected, tolerance)
+        seen: torch.Tensor = self.value.tensor
+        if seen.shape == expected.shape and seen.dtype != expected.dtype:  # numpy has names of its own for dtypes
+            wanted, shown = (str(one.numpy().dtype) for one in (expected, seen))
+            self.differs(f"the dtype {wanted}", shown, Kind.DTYPE)
+        expect(Seen(Array(seen, False), self.path)).close_to(expected, tolerance)
 
     def equals(self, expected: Any) -> None:
         """Require exactly `expected`, with the same type: an int, str or bool, or a list or tuple of them."""
